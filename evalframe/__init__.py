@@ -1,0 +1,3 @@
+"""evalframe: an LLM evaluation is a dataframe."""
+
+__version__ = "0.1.0"

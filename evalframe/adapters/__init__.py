@@ -1,0 +1,116 @@
+"""Models: one request, one reply. No frames, threads or retries here; those are the engine's (``generate/``).
+
+An adapter is any object with ``model_id`` and ``generate(prompt, task) -> Generation``. It may also have
+``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``, ``model_version`` (known before the call)
+and ``close()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, runtime_checkable
+
+from evalframe.errors import EvalframeError
+from evalframe.words import CallError
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """What an adapter may know of the call it makes. Only mocks and replay read ``targets``.
+
+    Attributes:
+        task_id: The task.
+        category: A task file's category, a suite's task type.
+        prompt: What is sent, few-shot examples included.
+        targets: The references.
+        metric_name: The task's headline metric; empty where it has none.
+        post_process: A task file's rule; ``none`` for a suite.
+        few_shot_examples: A task file's examples (``prompt``, ``completion``); empty for a suite.
+        metadata: The task's metadata.
+        choices: The choices; empty where there are none.
+        sample_index: 0-based position in the task's data.
+        sample_id: The sample's id.
+        repeat: 0-based number of the repeat.
+        generation: The resolved generation settings that were given; no hidden defaults.
+        deadline: ``time.monotonic()`` at which the attempt is given up; None for no limit.
+        row: The data's record as JSON text.
+    """
+
+    task_id: str
+    category: str
+    prompt: str
+    targets: tuple[str, ...] = ()
+    metric_name: str = ""
+    post_process: str = "none"
+    few_shot_examples: tuple[Mapping[str, str], ...] = ()
+    metadata: Mapping[str, Any] = NOTHING
+    choices: tuple[str, ...] = ()
+    sample_index: int = 0
+    sample_id: str = ""
+    repeat: int = 0
+    generation: Mapping[str, Any] = NOTHING
+    deadline: float | None = None
+    row: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One reply.
+
+    Attributes:
+        text: The reply's text; the engine takes a reasoning block out of it where ``reasoning`` is None.
+        confidence: In [0, 1], or None.
+        token_nll: Sum of negative log-probabilities of the reply's tokens in nats, or None.
+        token_count: Number of tokens in ``token_nll``, or None.
+        reasoning: Reasoning that the API gave apart from the text, or None.
+        tool_calls: A JSON value, or None.
+        finish_reason: A word of ``words.FinishReason``, or None.
+        input_tokens, output_tokens, cached_tokens, reasoning_tokens: Usage, or None where it was not told.
+        choice_logprobs: Summed log-probability of each choice, or None.
+        response_id, model_version: As the server names them, or None.
+        raw: The reply as it came over the wire, for the journal.
+    """
+
+    text: str
+    confidence: float | None = None
+    token_nll: float | None = None
+    token_count: int | None = None
+    reasoning: str | None = None
+    tool_calls: Any = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    choice_logprobs: tuple[float, ...] | None = None
+    response_id: str | None = None
+    model_version: str | None = None
+    raw: bytes = field(default=b"", repr=False)
+
+
+@runtime_checkable
+class ModelAdapter(Protocol):
+    """All that a model must offer."""
+
+    model_id: str
+
+    def generate(self, prompt: str, task: TaskSpec) -> Generation:
+        """Answer one prompt; raise ``CallFailed`` (or anything) where there is no reply."""
+        ...
+
+
+class CallFailed(EvalframeError, RuntimeError):
+    """A call gave no reply: the sample's row gets this type and message; the run goes on.
+
+    Args:
+        error_type: A word of ``words.CallError``.
+        message: What happened, in words; never a secret.
+    """
+
+    def __init__(self, error_type: CallError, message: str) -> None:
+        super().__init__(message)
+        self.error_type: CallError = error_type

@@ -1,0 +1,45 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Real data with known right answers; it is no part of the project, so tests that need it are skipped without."""
+    folder = SHARED / "data"
+    if not folder.is_dir():
+        pytest.skip("needs the shared data beside the checkout")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    return ROOT / "fixtures"
+
+
+@pytest.fixture
+def write_jsonl(tmp_path: Path):
+    """Write records (dicts, or lines as text) as a JSONL file and give its path."""
+
+    def write(records: list[Any], name: str = "rows.jsonl") -> Path:
+        lines = [r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in records]
+        path = tmp_path / name
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _own_user_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's own folder of runs, files and caches."""
+    monkeypatch.setenv("EVALFRAME_HOME", str(tmp_path_factory.mktemp("home")))
