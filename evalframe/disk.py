@@ -42,3 +42,12 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def user_folder() -> Path:
+    """The user's own folder of runs, files and caches: ``EVALFRAME_HOME``, else the platform's data directory."""
+    if home := os.environ.get("EVALFRAME_HOME"):
+        return Path(home)
+    from platformdirs import user_data_path
+
+    return user_data_path("evalframe", appauthor=False)
