@@ -1,3 +1,97 @@
-"""evalframe: an LLM evaluation is a dataframe."""
+"""evalframe: an LLM evaluation is a dataframe.
+
+``evalframe.run("suite.json", models=["mock/rule_based"]).leaderboard()``
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from evalframe.adapters import Generation, ModelAdapter, TaskSpec
+    from evalframe.adapters.callables import from_callable
+    from evalframe.calibrating import CalibrationReport, calibration, reliability
+    from evalframe.errors import EvalframeError
+    from evalframe.extractors.postprocess import post_process
+    from evalframe.limits import Limits
+    from evalframe.manifest.taskfile import TASK_SPEC_VERSION, validate_file, validate_files, validate_task
+    from evalframe.metrics import metric, metric_alias, score
+    from evalframe.models import replay
+    from evalframe.pairs import pairwise
+    from evalframe.prompts import render
+    from evalframe.result import Run
+    from evalframe.runner import load, resume, run
+    from evalframe.sources import load_fixtures
+    from evalframe.standings import leaderboard
+
+# where each public name lives; it is imported when it is first used (PEP 562), so that `import evalframe` is instant
+_HOMES = {
+    "CalibrationReport": "calibrating",
+    "EvalframeError": "errors",
+    "Generation": "adapters",
+    "Limits": "limits",
+    "ModelAdapter": "adapters",
+    "Run": "result",
+    "TASK_SPEC_VERSION": "manifest.taskfile",
+    "TaskSpec": "adapters",
+    "calibration": "calibrating",
+    "from_callable": "adapters.callables",
+    "leaderboard": "standings",
+    "load": "runner",
+    "load_fixtures": "sources",
+    "metric": "metrics",
+    "metric_alias": "metrics",
+    "pairwise": "pairs",
+    "post_process": "extractors.postprocess",
+    "reliability": "calibrating",
+    "render": "prompts",
+    "replay": "models",
+    "resume": "runner",
+    "run": "runner",
+    "score": "metrics",
+    "validate_file": "manifest.taskfile",
+    "validate_files": "manifest.taskfile",
+    "validate_task": "manifest.taskfile",
+}
+
+__all__ = [
+    "TASK_SPEC_VERSION",
+    "CalibrationReport",
+    "EvalframeError",
+    "Generation",
+    "Limits",
+    "ModelAdapter",
+    "Run",
+    "TaskSpec",
+    "calibration",
+    "from_callable",
+    "leaderboard",
+    "load",
+    "load_fixtures",
+    "metric",
+    "metric_alias",
+    "pairwise",
+    "post_process",
+    "reliability",
+    "render",
+    "replay",
+    "resume",
+    "run",
+    "score",
+    "validate_file",
+    "validate_files",
+    "validate_task",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if home := _HOMES.get(name):
+        return getattr(importlib.import_module(f"evalframe.{home}"), name)
+    raise AttributeError(f"module 'evalframe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +117,23 @@ def from_records(records: Iterable[Mapping[str, Any]], schema: FrameSchema) -> p
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in types}, schema=types, strict=True)
 
 
-def check(frame: pl.DataFrame, schema: FrameSchema) -> pl.DataFrame:
+def check(frame: pl.DataFrame, schema: FrameSchema, *, columns: Sequence[str] | None = None) -> pl.DataFrame:
     """Return the frame if it is what the schema declares: names, types, nulls, ranges, vocabulary, key, order.
 
-    Columns may stand in any order.
+    Args:
+        frame: Columns may stand in any order.
+        schema: What the frame should be.
+        columns: Where a function uses only the key and these, so that a caller need not load the rest (the texts of
+            a large run, say); None: all of the schema.
 
     Raises:
         SchemaError: Names every fault, with the first row at which it is seen.
     """
+    if columns is not None:
+        wanted = {*schema.key, *columns}
+        schema = replace(schema, columns=tuple(c for c in schema.columns if c.name in wanted or c.family))
+        check(frame.select(name for name in frame.columns if name in wanted or schema.family_of(name)), schema)
+        return frame
     faults = [*_name_faults(frame, schema)]
     if not faults:
         faults = [*_value_faults(frame, schema), *_key_faults(frame, schema)]

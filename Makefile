@@ -1,0 +1,39 @@
+# Two commands do everything on a machine with Python 3.11+ and make: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test slow bench lint format clean
+
+demo: .venv/run.stamp  ## the ten fixture tasks with three mock models; results in demo-results/
+	$(BIN)/evalframe demo --out demo-results
+
+test: .venv/dev.stamp  ## the default suite
+	$(BIN)/python -m pytest -q
+
+slow: .venv/dev.stamp  ## the tests that take longer
+	$(BIN)/python -m pytest -q -m slow
+
+bench: .venv/dev.stamp  ## ratios of speed against peers and plain versions, in one run
+	$(BIN)/python -m tests.benchmarks
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/dev.stamp
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv/run.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+.venv/dev.stamp: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	touch $@ .venv/run.stamp
+
+clean:
+	rm -rf .venv demo-results .pytest_cache .mypy_cache .ruff_cache .hypothesis

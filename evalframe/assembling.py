@@ -1,0 +1,65 @@
+"""From the journal of a run to its result frames, one bounded segment at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from evalframe.errors import SandboxError
+from evalframe.extracting import extract_answers
+from evalframe.frames import empty
+from evalframe.generate.journal import Journal
+from evalframe.generate.threads import record_missing
+from evalframe.options import RunOptions
+from evalframe.sandbox.launch import layers
+from evalframe.sandbox.policy import Policy
+from evalframe.schemas import CALL_KEY, GRADES
+from evalframe.scoring import score_answers, summarise_tasks
+from evalframe.store import RunFolder
+
+
+def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]) -> None:
+    """Write every result frame of a run anew from its rows and its journal; no model is called.
+
+    Calls that were planned and never finished become rows with status ``skipped``, error ``interrupted``, and the run
+    is marked ``partial``. Doing it again gives the same files.
+    """
+    rows = folder.read("rows")
+    policy = sandbox_policy(options)
+    folder.drop_results()
+    with Journal.open(folder.journal_path) as journal:
+        missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
+        for segment, generations in enumerate(journal.segments(limits=options.limits)):
+            answers = extract_answers(generations, rows=rows)
+            scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
+            folder.write("generations", generations, segment=segment)
+            folder.write("answers", answers, segment=segment)
+            folder.write("scores", scores, segment=segment)
+    folder.write("grades", empty(GRADES))
+    # outcomes only: the texts of a large run would not fit
+    outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")
+    folder.write("task_metrics", summarise_tasks(folder.read("scores"), rows=rows, generations=outcomes))
+    folder.update_record(status="partial" if missing else "complete")
+
+
+def sandbox_policy(options: RunOptions) -> Policy:
+    """The policy of a run for foreign code."""
+    return Policy(sandbox=options.sandbox, allow_unsandboxed=options.allow_unsandboxed, limits=options.limits)
+
+
+def check_sandbox(rows: pl.DataFrame, *, options: RunOptions) -> None:
+    """Refuse a run that would need more walls for generated code than there are, before any call.
+
+    Raises:
+        SandboxError: Says what is missing and how to accept it.
+    """
+    runs_code = rows["metrics"].list.eval(pl.element().struct.field("id") == "code_exec").list.any().any()
+    if not runs_code or (options.allow_unsandboxed and options.sandbox != "strict"):
+        return
+    held = ", ".join(name for name, there in layers().items() if there) or "none"
+    raise SandboxError(
+        "this run executes generated code (code_exec), and this version of evalframe has no wall around it but "
+        f"resource limits (here: {held}); pass allow_unsandboxed=True (--allow-unsandboxed) to accept that, on a "
+        "machine where generated code can do no harm"
+    )

@@ -1,0 +1,226 @@
+"""Runs as files that anything reads: one JSON envelope, a markdown table, Parquet, CSV."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from evalframe import frames, schemas
+from evalframe.disk import atomic_path, write_text
+from evalframe.errors import RunFolderError
+from evalframe.frames import check
+from evalframe.schemas import LEADERBOARD
+
+if TYPE_CHECKING:
+    from evalframe.result import Run
+
+MARKDOWN_ID_CHARS = 20
+# a spreadsheet runs a cell that begins with one of these as a formula
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def envelope(run: Run) -> dict[str, Any]:
+    """Give a run as one JSON object; no NaN, plain numbers.
+
+    Keys: ``leaderboard`` (a list, best first), ``pairwise`` (a list), ``calibration`` and ``perplexity`` (by model),
+    ``summary`` (counts, fates, extraction, bad tasks, wall seconds), ``run`` (id, status, version, path).
+    """
+    calibration = run.calibration()
+    return {
+        "leaderboard": [_standing(row) for row in run.leaderboard().to_dicts()],
+        "pairwise": run.pairwise().to_dicts(),
+        "calibration": _by_model(
+            calibration,
+            "ece", "ece_ci_lo", "ece_ci_hi", "ece_adaptive", "mce", "brier", "populated_bins", "n_samples",
+        ),
+        "perplexity": _by_model(calibration, "perplexity", "avg_neg_log_likelihood", "n_nll_tokens"),
+        "summary": summary(run),
+        "run": {
+            "run_id": run.record["run_id"],
+            "status": run.record["status"],
+            "version": run.record["version"],
+            "path": str(run.path),
+        },
+    }  # fmt: skip
+
+
+def error_envelope(error: Exception) -> dict[str, Any]:
+    """Give the envelope of a run that did not happen: empty lists, and ``error`` with type, message and details."""
+    faults = getattr(error, "fault_records", ())
+    return {
+        "leaderboard": [],
+        "pairwise": [],
+        "calibration": {},
+        "perplexity": {},
+        "summary": {},
+        "error": {
+            "type": type(error).__name__,
+            "message": getattr(error, "message", str(error)),
+            "details": [dataclasses.asdict(fault) for fault in faults],
+        },
+    }
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """Count what became of a run: tasks, models, calls, fates of the headline metrics, extraction, bad tasks."""
+    outcomes = run.scan("generations").select("status", "finish_reason", "error_type").collect(engine="in-memory")
+    extraction = run.scan("answers").select("extraction_status").collect(engine="in-memory")
+    headline = run.task_metrics.filter("headline")
+    fates = {name: int(headline[f"n_{name}"].sum()) for name in ("scored", "unparsed", "failed", "grader_error")}
+    return {
+        "tasks": run.rows["task_id"].n_unique(),
+        "samples": run.rows.height,
+        "models": len(run.record["models"]),
+        "task_runs": outcomes.height,
+        "wall_seconds": run.record["wall_seconds"],
+        "status": _counts(outcomes["status"]),
+        "fates": {name: count for name, count in fates.items() if count},
+        "extraction": _counts(extraction["extraction_status"]),
+        "finish_reasons": _counts(outcomes["finish_reason"]),
+        "errors": _counts(outcomes["error_type"]),
+        "bad_tasks": len(run.record["bad_tasks"]),
+    }
+
+
+def markdown(leaderboard: pl.DataFrame) -> str:
+    """Give a leaderboard as a markdown table, sorted by mean.
+
+    Frame in: LEADERBOARD. Ids are cut at 20 characters, pipes are escaped; a null is a dash.
+    """
+    check(leaderboard, LEADERBOARD)
+    lines = [
+        "| Rank | Model | Mean | 95% CI | Win rate | Tasks | ECE | Brier |",
+        "| ---: | :--- | ---: | :---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in leaderboard.to_dicts():
+        interval = "-" if row["mean_ci_lo"] is None else f"{row['mean_ci_lo']:.3f} - {row['mean_ci_hi']:.3f}"
+        cells = [
+            "-" if row["rank"] is None else str(row["rank"]),
+            _short(row["model_id"]),
+            _figure(row["mean_score"]),
+            interval,
+            _figure(row["win_rate"]),
+            str(row["tasks_completed"]),
+            _figure(row["ece"]),
+            _figure(row["brier"]),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_json(run: Run, path: Path) -> Path:
+    """Write the envelope of a run."""
+    return write_text(path, to_json(envelope(run)) + "\n")
+
+
+def to_json(value: Mapping[str, Any]) -> str:
+    """Write JSON that a strict parser reads: NaN and infinities raise, they are no figures."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def write_parquet(run: Run, folder: Path) -> Path:
+    """Write all frames of a run as Parquet, with ``run.json``, ``manifest.json`` and the envelope.
+
+    The folder has the layout of a run's folder, without its journal, so that ``evalframe.load`` opens it.
+
+    Raises:
+        RunFolderError: The folder is the run's own.
+    """
+    if folder.resolve() == run.path:
+        raise RunFolderError(f"{folder} is the run's own folder, which is Parquet already; give another one")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("run.json", "manifest.json"):
+        shutil.copyfile(run.path / name, folder / name)
+    for name, frame, schema in _exported(run):
+        place = folder / name / "00000.parquet" if name in SEGMENT_FOLDERS else folder / f"{name}.parquet"
+        frames.write_parquet(frame, schema, place)
+    write_json(run, folder / "envelope.json")
+    return folder
+
+
+def write_csv(run: Run, folder: Path, *, spreadsheet_safe: bool = False) -> Path:
+    """Write all frames of a run as CSV, UTF-8; lists and structs as JSON text.
+
+    Args:
+        run: The run.
+        folder: Gets one file a frame.
+        spreadsheet_safe: Put a quote mark before text that a spreadsheet would run as a formula.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame, _ in _exported(run):
+        with atomic_path(folder / f"{name}.csv") as temporary:
+            flat(frame, spreadsheet_safe=spreadsheet_safe).write_csv(temporary)
+    return folder
+
+
+def flat(frame: pl.DataFrame, *, spreadsheet_safe: bool = False) -> pl.DataFrame:
+    """Give a frame without nested columns: lists and structs become their compact JSON text, nulls stay null.
+
+    >>> flat(pl.DataFrame({"targets": [["a", "b"]], "meta": [{"page": 3, "ok": None}]})).row(0)
+    ('["a","b"]', '{"page":3,"ok":null}')
+    """
+    cells = []
+    for name, dtype in frame.schema.items():
+        cell = pl.col(name)
+        if dtype.is_nested():
+            # polars encodes structs only: wrap, encode, and take the wrapping off
+            text = pl.struct(cell.alias("v")).struct.json_encode()
+            cell = pl.when(cell.is_not_null()).then(text.str.slice(len('{"v":')).str.head(-1))
+        if spreadsheet_safe and (dtype == pl.String or dtype.is_nested()):
+            risky = pl.any_horizontal(cell.str.starts_with(start) for start in FORMULA_STARTS)
+            cell = pl.when(risky).then(pl.lit("'") + cell).otherwise(cell)
+        cells.append(cell.alias(name))
+    return frame.select(cells)
+
+
+SEGMENT_FOLDERS = ("generations", "answers", "scores")
+
+
+def _exported(run: Run) -> list[tuple[str, pl.DataFrame, frames.FrameSchema]]:
+    return [
+        ("rows", run.rows, schemas.ROWS),
+        ("generations", run.generations, schemas.GENERATIONS),
+        ("answers", run.answers, schemas.ANSWERS),
+        ("grades", run.grades, schemas.GRADES),
+        ("scores", run.scores, schemas.SCORES),
+        ("task_metrics", run.task_metrics, schemas.TASK_METRICS),
+        ("samples", run.samples, schemas.SAMPLES),
+        ("leaderboard", run.leaderboard(), schemas.LEADERBOARD),
+        ("pairwise", run.pairwise(), schemas.PAIRWISE),
+        ("calibration", run.calibration(), schemas.CALIBRATION),
+        ("reliability", run.reliability(), schemas.RELIABILITY),
+    ]
+
+
+def _standing(row: dict[str, Any]) -> dict[str, Any]:
+    """Gather the category columns of a leaderboard row under ``categories``."""
+    categories = {
+        name.removeprefix("category."): value
+        for name, value in row.items()
+        if name.startswith("category.") and value is not None
+    }
+    return {name: value for name, value in row.items() if not name.startswith("category.")} | {"categories": categories}
+
+
+def _by_model(calibration: pl.DataFrame, *columns: str) -> dict[str, dict[str, Any]]:
+    return {row["model_id"]: {name: row[name] for name in columns} for row in calibration.to_dicts()}
+
+
+def _counts(words: pl.Series) -> dict[str, int]:
+    counts = words.drop_nulls().value_counts().sort(words.name)
+    return dict(counts.iter_rows())
+
+
+def _short(name: str) -> str:
+    cut = name if len(name) <= MARKDOWN_ID_CHARS else name[: MARKDOWN_ID_CHARS - 1] + "…"
+    return cut.replace("|", "\\|").replace("\n", " ")
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -1,0 +1,169 @@
+"""The options of a run: one frozen record, checked before anything else happens."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from evalframe.errors import Fault, NotBuiltError, OptionError
+from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.registry import suggestion
+
+DEFAULT_REASONING_TAGS = ("think", "reasoning")
+
+# options of the contract that this version does not have yet: said aloud, never ignored
+LATER = (
+    "allow_hosts", "cache", "confidence", "embedding_model", "engine", "extract", "judge_model", "max_cost_usd",
+    "max_rate_limit_wait_seconds", "metrics", "preflight", "prices", "prompt", "request_type", "requests_per_minute",
+    "skip_failed_tasks", "targets", "tokens_per_minute", "verdict",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run is made; what affects results of a sample is in the manifest instead.
+
+    Attributes:
+        concurrency: Calls in flight at most, over all models, 1 to ``limits.concurrency``; a model may use up to as
+            many. None: 25 over all, 8 a model.
+        parallel: False makes the calls one by one, in order.
+        repeats: Calls a sample, from 1 up; or a mapping by task id or category (others: 1).
+        max_samples_per_task: Only the first so many samples of a task; few-shot pools stay whole. None: all.
+        task_ids: Only these tasks. None: all.
+        generation: Generation settings (suite.md).
+        files: ``file_id`` to path, beside the user's registered files.
+        limits: The table of numbers.
+        out: The run's folder. None: a new one under the user's data directory; False: a temporary one that goes with
+            the ``Run`` object.
+        progress: Show a progress bar.
+        seed: Of every interval and permutation.
+        metadata: Of the run, kept in ``run.json``.
+        sandbox: ``auto`` or ``strict``.
+        allow_unsandboxed: Run generated code without walls but resource limits.
+        reasoning_tags: Names of the tags that hold reasoning in a reply's text.
+        sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
+        on_missing: What a template's field that is in no row does: ``warn`` or ``error``.
+        allow_bad_tasks: Run the good lines of a task file that has bad ones.
+    """
+
+    concurrency: int | None = None
+    parallel: bool = True
+    repeats: int | Mapping[str, int] = 1
+    max_samples_per_task: int | None = None
+    task_ids: Sequence[str] | None = None
+    generation: Any = None
+    files: Mapping[str, str | os.PathLike[str]] = field(default_factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    out: str | os.PathLike[str] | bool | None = None
+    progress: bool = True
+    seed: int = 0
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    sandbox: Literal["auto", "strict"] = "auto"
+    allow_unsandboxed: bool = False
+    reasoning_tags: Sequence[str] = DEFAULT_REASONING_TAGS
+    sample_ids: Literal["auto", "content"] = "auto"
+    on_missing: Literal["warn", "error"] = "warn"
+    allow_bad_tasks: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> RunOptions:
+        """Build the record from keyword arguments.
+
+        Raises:
+            OptionError: Names every unknown option (with the nearest known one) and every bad value.
+            NotBuiltError: Names the options that this version does not have yet.
+        """
+        if later := sorted(set(given) & set(LATER)):
+            raise NotBuiltError(f"this version does not have the option {', '.join(later)} yet; leave it out")
+        known = [option.name for option in dataclasses.fields(cls)]
+        faults = [
+            Fault(name, "unknown_option", "there is no such option", suggestion(name, known))
+            for name in given
+            if name not in known
+        ]
+        options = cls(**{name: value for name, value in given.items() if name in known})
+        faults += options._faults()
+        if faults:
+            raise OptionError.of(faults, what="options of the run")
+        return options
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that the caller named, if any."""
+        return None if self.out is None or isinstance(self.out, bool) else Path(self.out)
+
+    def recorded(self) -> dict[str, Any]:
+        """Give what ``run.json`` keeps: plain JSON values."""
+        return {
+            "concurrency": self.concurrency,
+            "parallel": self.parallel,
+            "repeats": self.repeats if isinstance(self.repeats, int) else dict(self.repeats),
+            "max_samples_per_task": self.max_samples_per_task,
+            "task_ids": None if self.task_ids is None else list(self.task_ids),
+            "seed": self.seed,
+            "sandbox": self.sandbox,
+            "allow_unsandboxed": self.allow_unsandboxed,
+            "reasoning_tags": list(self.reasoning_tags),
+            "sample_ids": self.sample_ids,
+            "on_missing": self.on_missing,
+            "allow_bad_tasks": self.allow_bad_tasks,
+            "limits": {
+                name: value
+                for name, value in dataclasses.asdict(self.limits).items()
+                if value != getattr(DEFAULT_LIMITS, name)
+            },
+        }
+
+    @classmethod
+    def recall(cls, recorded: Mapping[str, Any]) -> RunOptions:
+        """Build the record from what ``run.json`` kept."""
+        return cls.of({**recorded, "limits": Limits(**recorded["limits"])})
+
+    def _faults(self) -> list[Fault]:
+        top = self.limits.concurrency
+        faults = [
+            *_whole("concurrency", self.concurrency, high=top, optional=True),
+            *_whole("max_samples_per_task", self.max_samples_per_task, optional=True),
+            *_whole("seed", self.seed, low=0),
+        ]
+        if isinstance(self.repeats, Mapping):
+            for name, count in self.repeats.items():
+                faults += _whole(f"repeats[{name!r}]", count)
+        else:
+            faults += _whole("repeats", self.repeats)
+        for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks"):
+            if not isinstance(getattr(self, name), bool):
+                faults.append(Fault(name, "bad_type", f"{getattr(self, name)!r} is not True or False"))
+        for name, words in _WORDS.items():
+            if getattr(self, name) not in words:
+                faults.append(
+                    Fault(name, "bad_value", f"{getattr(self, name)!r} is none of {', '.join(map(repr, words))}")
+                )
+        if isinstance(self.task_ids, str):
+            faults.append(Fault("task_ids", "bad_type", "is one string", f"write [{self.task_ids!r}]"))
+        if self.out is True:
+            faults.append(Fault("out", "bad_value", "True is no folder", "give a path, None or False"))
+        return faults
+
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "sandbox": get_args(Literal["auto", "strict"]),
+    "sample_ids": ("auto", "content"),
+    "on_missing": ("warn", "error"),
+}
+
+
+def _whole(name: str, value: Any, *, low: int = 1, high: int | None = None, optional: bool = False) -> list[Fault]:
+    if optional and value is None:
+        return []
+    if not isinstance(value, int) or isinstance(value, bool):
+        return [Fault(name, "bad_type", f"{value!r} is not a whole number")]
+    if value < low or (high is not None and value > high):
+        allowed = f"{low} to {high}" if high is not None else f"from {low} up"
+        remedy = f"pass limits=Limits({name}={value}) to go higher" if high is not None and value > high else ""
+        return [Fault(name, "bad_value", f"{value} is out of range ({allowed})", remedy)]
+    return []

@@ -1,0 +1,188 @@
+"""From a source to the rows of a run: everything that is done before a model is called."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evalframe import prompts
+from evalframe.data.files import FileStore
+from evalframe.data.local import read_records
+from evalframe.errors import DatasetError, EvalframeError, Fault, NotBuiltError, OptionError, TaskFileError
+from evalframe.frames import check, empty
+from evalframe.manifest.suite import Dataset, Suite, Task
+from evalframe.manifest.taskfile import TASK_SPEC_VERSION
+from evalframe.manifest.version import suite_version
+from evalframe.options import RunOptions
+from evalframe.registry import METRICS, suggestion
+from evalframe.schemas import ROWS
+from evalframe.sources import Source, SuiteSource, TaskSource
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run will evaluate.
+
+    Attributes:
+        rows: ROWS, prompts included.
+        manifest: What ``manifest.json`` keeps.
+        version: Content hash of all that affects results.
+        parts: Hash of each part of each task; empty for task files.
+        content_hashes: Hash of the bytes of each file that the suite names.
+        bad_tasks: Faults of the lines of a task file that are left out.
+    """
+
+    rows: pl.DataFrame
+    manifest: Mapping[str, Any]
+    version: str
+    parts: Mapping[str, Mapping[str, str]]
+    content_hashes: Mapping[str, str]
+    bad_tasks: tuple[str, ...] = ()
+
+
+def make_plan(source: Source, *, options: RunOptions) -> Plan:
+    """Load the data and render the prompts of a source.
+
+    Raises:
+        NotBuiltError: The source uses a part of the format that this version does not run; all such parts are named.
+        DatasetError: A file is missing or has bad lines.
+        TaskFileError: A task file has bad lines and ``allow_bad_tasks`` is not set.
+        OptionError: ``task_ids`` names tasks that are not there.
+    """
+    if isinstance(source, SuiteSource):
+        return _plan_suite(source, options)
+    return _plan_tasks(source, options)
+
+
+def check_built(suite: Suite) -> None:
+    """Refuse what this version does not run, all of it at once, before anything is loaded or called.
+
+    Raises:
+        NotBuiltError: Names each part with its path.
+    """
+    if faults := unbuilt(suite):
+        raise NotBuiltError.of(faults, what="the suite is valid, but this version does not run all of it")
+
+
+def unbuilt(suite: Suite) -> list[Fault]:
+    """Name the parts of a valid suite that this version does not run."""
+    return [fault for index, task in enumerate(suite.tasks) for fault in _unbuilt(task, f"tasks[{index}]")]
+
+
+def _unbuilt(task: Task, where: str) -> Iterable[Fault]:
+    hub = "save the split as a .jsonl file and name it by file_id"
+    if task.dataset.source == "huggingface":
+        yield Fault(f"{where}.dataset", "not_built", "data from the Hugging Face Hub is not loaded yet", hub)
+    if task.fewshot.count and task.fewshot.dataset is not None and task.fewshot.dataset.source == "huggingface":
+        yield Fault(f"{where}.fewshot.dataset", "not_built", "data from the Hugging Face Hub is not loaded yet", hub)
+    if task.preprocess is not None:
+        yield Fault(
+            f"{where}.preprocess", "not_built", "Python preprocessors are not run yet", "transform the file beforehand"
+        )
+    if task.grader is not None:
+        yield Fault(
+            f"{where}.grader", "not_built", "Python graders are not run yet",
+            f"use metrics ({', '.join(METRICS.names())}), or register one with evalframe.metric",
+        )  # fmt: skip
+
+
+def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
+    suite = source.suite
+    check_built(suite)
+    files = FileStore(files={k: Path(v) for k, v in options.files.items()}, folder=source.folder)
+    wanted = _wanted([task.id for task in suite.tasks], options)
+    tasks = [task for task in suite.tasks if task.id in wanted]
+    built: list[pl.DataFrame] = []
+    faults: list[Fault] = []
+    for task in tasks:
+        try:
+            built.append(_task_rows(task, files, options))
+        except DatasetError as error:
+            faults += _with_task(error, task.id)
+    if faults:
+        raise DatasetError.of(faults, what="the data of the suite")
+    rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
+    hashes = {name: files.hash(name) for name in _file_ids(suite)}
+    version = suite_version(suite, content_hashes=hashes)
+    return Plan(check(rows, ROWS), suite.to_manifest(), version.version, version.parts, hashes)
+
+
+def _task_rows(task: Task, files: FileStore, options: RunOptions) -> pl.DataFrame:
+    rows = prompts.suite_rows(
+        task,
+        _records(task.dataset, files, prompts.needed_paths(task)),
+        fewshot_records=_fewshot_records(task, files),
+        on_missing=options.on_missing,
+        sample_ids=options.sample_ids,
+        max_metadata_columns=options.limits.metadata_columns,
+    )
+    return rows if options.max_samples_per_task is None else rows.head(options.max_samples_per_task)
+
+
+def _fewshot_records(task: Task, files: FileStore) -> pl.DataFrame | None:
+    if not task.fewshot.count or task.fewshot.dataset is None:
+        return None
+    return _records(task.fewshot.dataset, files, prompts.fewshot_paths(task))
+
+
+def _records(dataset: Dataset, files: FileStore, paths: prompts.NeededPaths) -> pl.DataFrame:
+    assert dataset.file_id is not None  # check_built refused the Hub
+    return read_records(files.resolve(dataset.file_id), format=dataset.format, fields=paths.fields, items=paths.items)
+
+
+def _plan_tasks(source: TaskSource, options: RunOptions) -> Plan:
+    if source.faults and not options.allow_bad_tasks:
+        raise TaskFileError.of(
+            list(source.faults), what="the task file has bad lines (allow_bad_tasks=True runs the good ones)"
+        )
+    if not source.records:
+        raise TaskFileError("there is no task to run; a task file has one JSON object a line")
+    wanted = _wanted([record.task_id for record in source.records], options)
+    records = [record for record in source.records if record.task_id in wanted]
+    rows = prompts.task_rows(records) if records else empty(ROWS)
+    manifest = {"task_spec_version": TASK_SPEC_VERSION, "tasks_in": "rows.parquet, column row"}
+    return Plan(check(rows, ROWS), manifest, _rows_version(rows), {}, {}, tuple(str(fault) for fault in source.faults))
+
+
+def _rows_version(rows: pl.DataFrame) -> str:
+    """Hash what affects the results of task records: everything but their metadata columns."""
+    digest = hashlib.blake2b(digest_size=16)
+    for column in ("task_id", "prompt_hash", "targets", "metrics", "extraction"):
+        digest.update(rows.select(column).write_ndjson().encode())
+    return digest.hexdigest()
+
+
+def _wanted(there: list[str], options: RunOptions) -> set[str]:
+    if options.task_ids is None:
+        return set(there)
+    faults = [
+        Fault(f"task_ids[{index}]", "unknown_task", f"there is no task {name!r}", suggestion(name, there))
+        for index, name in enumerate(options.task_ids)
+        if name not in set(there)
+    ]
+    if not options.task_ids:
+        faults.append(Fault("task_ids", "empty", "names no task", "leave it out to run all"))
+    if faults:
+        raise OptionError.of(faults, what="options of the run")
+    return set(options.task_ids)
+
+
+def _file_ids(suite: Suite) -> list[str]:
+    datasets = [d for task in suite.tasks for d in (task.dataset, task.fewshot.dataset) if d is not None]
+    return sorted({dataset.file_id for dataset in datasets if dataset.file_id is not None})
+
+
+def _with_task(error: EvalframeError, task_id: str) -> list[Fault]:
+    """Name the task in the faults of its data."""
+    if not error.fault_records:
+        return [Fault(f"task {task_id}", "dataset", error.message)]
+    return [
+        Fault(f"task {task_id}: {fault.where}", fault.rule, fault.detail, fault.remedy)
+        for fault in error.fault_records
+        if isinstance(fault, Fault)
+    ]

@@ -1,0 +1,171 @@
+"""What a run gives back: a folder, and an index of one-line verbs over free functions."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evalframe import calibrating, export, pairs, standings
+from evalframe.errors import UnknownNameError
+from evalframe.frames import empty
+from evalframe.joining import join_samples
+from evalframe.registry import suggestion
+from evalframe.schemas import JUDGE_CALLS
+from evalframe.store import STORED, RunFolder
+
+# what figures need of the generations: everything but the texts
+FIGURES = (
+    "model_id", "task_id", "sample_index", "repeat", "status", "confidence", "token_nll", "token_count", "input_tokens",
+    "output_tokens", "cost_usd",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk. Frames are read when first asked for; verbs give frames.
+
+    Attributes:
+        folder: Where it is.
+    """
+
+    folder: RunFolder
+
+    @property
+    def path(self) -> Path:
+        """The run's folder."""
+        return self.folder.path
+
+    @cached_property
+    def record(self) -> dict[str, Any]:
+        """What ``run.json`` says: versions, settings, models, environment, timings."""
+        return self.folder.record()
+
+    @cached_property
+    def rows(self) -> pl.DataFrame:
+        """ROWS: the samples and their prompts."""
+        return self.folder.read("rows")
+
+    @cached_property
+    def generations(self) -> pl.DataFrame:
+        """GENERATIONS: one row a call."""
+        return self.folder.read("generations")
+
+    @cached_property
+    def answers(self) -> pl.DataFrame:
+        """ANSWERS: what was read from each call."""
+        return self.folder.read("answers")
+
+    @cached_property
+    def grades(self) -> pl.DataFrame:
+        """GRADES: what graders said; empty where no task has one."""
+        return self.folder.read("grades")
+
+    @cached_property
+    def scores(self) -> pl.DataFrame:
+        """SCORES: one row a call and metric."""
+        return self.folder.read("scores")
+
+    @cached_property
+    def task_metrics(self) -> pl.DataFrame:
+        """TASK_METRICS: one row a model, task and metric."""
+        return self.folder.read("task_metrics")
+
+    @cached_property
+    def judge_calls(self) -> pl.DataFrame:
+        """JUDGE_CALLS: calls that graders made; empty in this version."""
+        return empty(JUDGE_CALLS)
+
+    @cached_property
+    def samples(self) -> pl.DataFrame:
+        """SAMPLES: all frames joined, one row a call."""
+        return join_samples(
+            self.generations, answers=self.answers, scores=self.scores, rows=self.rows, run_id=self.record["run_id"]
+        )
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Open a stored frame lazily (``samples`` is joined first).
+
+        Raises:
+            UnknownNameError: Lists the frames.
+        """
+        if name == "samples":
+            return self.samples.lazy()
+        if name not in STORED:
+            raise UnknownNameError(f"a run has no frame {name!r}; {suggestion(name, [*STORED, 'samples'])}")
+        return self.folder.scan(name)
+
+    def leaderboard(self, **options: Any) -> pl.DataFrame:
+        """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames."""
+        return standings.leaderboard(self.scores, **self._frames(task_metrics=self.task_metrics), **self._with(options))
+
+    def pairwise(self, **options: Any) -> pl.DataFrame:
+        """PAIRWISE: ``evalframe.pairwise`` on this run's frames."""
+        return pairs.pairwise(self.scores, rows=self.rows, **self._with(options))
+
+    def calibration(self, **options: Any) -> pl.DataFrame:
+        """CALIBRATION: ``evalframe.calibration`` on this run's frames."""
+        return calibrating.calibration(self.scores, **self._frames(), **self._with(options))
+
+    def reliability(self, **options: Any) -> pl.DataFrame:
+        """RELIABILITY: the bins of ``calibration``."""
+        return calibrating.reliability(self.scores, **self._frames(), **options)
+
+    def failures(self) -> pl.DataFrame:
+        """SAMPLES that are not ``scored``, skipped ones included: the status, error and extraction columns say why."""
+        return self.samples.filter((pl.col("fate") != "scored") | (pl.col("status") != "completed"))
+
+    def sample(self, sample_id: str) -> pl.DataFrame:
+        """SAMPLES of one ``sample_id``: every model, task and repeat that has it.
+
+        Raises:
+            UnknownNameError: Lists the nearest ids.
+        """
+        found = self.samples.filter(pl.col("sample_id") == sample_id)
+        if found.is_empty():
+            raise UnknownNameError(f"no sample {sample_id!r}; {suggestion(sample_id, self.rows['sample_id'].head(500))}")
+        return found
+
+    def envelope(self) -> dict[str, Any]:
+        """Give the run as one JSON object: leaderboard, pairwise, calibration, perplexity, summary."""
+        return export.envelope(self)
+
+    def to_markdown(self) -> str:
+        """Give the leaderboard as a table for a pull request."""
+        return export.markdown(self.leaderboard())
+
+    def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
+        """Write every frame as Parquet into a folder that ``evalframe.load`` opens too."""
+        return export.write_parquet(self, Path(folder))
+
+    def to_csv(self, folder: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
+        """Write every frame as CSV, nested values as JSON text."""
+        return export.write_csv(self, Path(folder), spreadsheet_safe=spreadsheet_safe)
+
+    def to_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write the envelope."""
+        return export.write_json(self, Path(path))
+
+    def __repr__(self) -> str:
+        models = ", ".join(model["model_id"] for model in self.record["models"])
+        return f"<Run {self.record['run_id']} ({self.record['status']}): {models}; {self.path}>"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<p>{escape(repr(self))}</p>{self.leaderboard()._repr_html_()}"
+
+    @cached_property
+    def _figures(self) -> pl.DataFrame:
+        return self.folder.scan("generations").select(FIGURES).collect(engine="in-memory")
+
+    def _frames(self, **more: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        return {"rows": self.rows, "generations": self._figures, **more}
+
+    def _with(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {"seed": self.record["options"]["seed"], **options}
+

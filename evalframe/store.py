@@ -1,0 +1,172 @@
+"""A run is a folder: where its parts are, how they are opened, and that only one process writes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from evalframe import frames, schemas
+from evalframe.disk import user_folder, write_text
+from evalframe.errors import RunFolderError
+from evalframe.frames import FrameSchema
+
+FORMAT_VERSION = 1
+# frames that are written in segments, each a file; all segments of one run have the same bounds
+SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "scores": schemas.SCORES}
+WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
+STORED = {**SEGMENTED, **WHOLE}
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class RunFolder:
+    """The files of one run.
+
+    ``run.json`` (versions, settings, timings), ``manifest.json`` (the source), ``rows.parquet``, ``journal.sqlite``
+    (the truth about calls), ``generations/``, ``answers/``, ``scores/`` (Parquet segments), ``grades.parquet``,
+    ``task_metrics.parquet``.
+    """
+
+    path: Path
+    temporary: tempfile.TemporaryDirectory[str] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def journal_path(self) -> Path:
+        """The journal of finished calls."""
+        return self.path / "journal.sqlite"
+
+    def record(self) -> dict[str, Any]:
+        """Read ``run.json``.
+
+        Raises:
+            RunFolderError: The folder holds no run, or one of another format version.
+        """
+        file = self.path / "run.json"
+        try:
+            record: dict[str, Any] = json.loads(file.read_text("utf-8"))
+        except FileNotFoundError:
+            there = "there is no such folder" if not self.path.is_dir() else "it has no run.json"
+            raise RunFolderError(f"{self.path} holds no run: {there}; give the folder that run() wrote") from None
+        except ValueError as error:
+            raise RunFolderError(f"{file} is damaged: {error}") from None
+        if record.get("format_version") != FORMAT_VERSION:
+            raise RunFolderError(
+                f"{self.path}: run format {record.get('format_version')!r}, this evalframe reads {FORMAT_VERSION}"
+            )
+        return record
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        """Write ``run.json``; it holds no secrets, because nothing that is given to it does."""
+        write_text(self.path / "run.json", json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+    def update_record(self, **changes: Any) -> None:
+        """Change some fields of ``run.json``."""
+        self.write_record({**self.record(), **changes})
+
+    def manifest(self) -> dict[str, Any]:
+        """Read ``manifest.json``."""
+        try:
+            manifest: dict[str, Any] = json.loads((self.path / "manifest.json").read_text("utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"{self.path / 'manifest.json'} can not be read: {error}") from None
+        return manifest
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write ``manifest.json``."""
+        write_text(self.path / "manifest.json", json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
+
+    def files_of(self, name: str) -> list[Path]:
+        """The Parquet files of a stored frame, in order; empty where it was not written yet."""
+        if name in SEGMENTED:
+            return sorted((self.path / name).glob("*.parquet"))
+        file = self.path / f"{name}.parquet"
+        return [file] if file.is_file() else []
+
+    def scan(self, name: str) -> pl.LazyFrame:
+        """Open a stored frame lazily."""
+        return frames.scan_parquet(self.files_of(name), STORED[name])
+
+    def read(self, name: str) -> pl.DataFrame:
+        """Read a stored frame."""
+        return self.scan(name).collect(engine="in-memory")
+
+    def write(self, name: str, frame: pl.DataFrame, *, segment: int | None = None) -> None:
+        """Write a frame, or one segment of it."""
+        place = f"{name}.parquet" if segment is None else f"{name}/{segment:05d}.parquet"
+        frames.write_parquet(frame, STORED[name], self.path / place)
+
+    def drop_results(self) -> None:
+        """Remove what is computed from rows and journal, so that it can be written anew."""
+        for name in SEGMENTED:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in WHOLE.keys() - {"rows"}:
+            (self.path / f"{name}.parquet").unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder against other writers, in this process and others; the lock ends with the process.
+
+        Raises:
+            RunFolderError: Another one holds it.
+        """
+        with (self.path / "lock").open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunFolderError(f"{self.path}: another process is writing this run; wait for it to end") from None
+            yield
+
+
+def new_folder(out: str | os.PathLike[str] | bool | None) -> RunFolder:
+    """Make the folder of a new run.
+
+    Args:
+        out: The folder to use, new or empty; None: a new one under the user's data directory; False: a temporary one
+            that is removed with the object (True is refused by the options).
+
+    Raises:
+        RunFolderError: The folder holds something already.
+    """
+    if isinstance(out, bool):
+        temporary = tempfile.TemporaryDirectory(prefix="evalframe-", ignore_cleanup_errors=True)
+        folder = RunFolder(Path(temporary.name), temporary)
+        # an implicit clean-up warns; this one is meant
+        weakref.finalize(folder, temporary.cleanup)
+        return folder
+    path = runs_folder() / new_run_id() if out is None else Path(os.fspath(out))
+    if path.is_dir() and any(path.iterdir()):
+        what = "a run: resume it" if (path / "run.json").is_file() else "something that is no run"
+        raise RunFolderError(f"{path} holds {what}, or give another folder")
+    if path.exists() and not path.is_dir():
+        raise RunFolderError(f"{path} is a file; give a folder")
+    path.mkdir(parents=True, exist_ok=True)
+    return RunFolder(path.resolve())
+
+
+def runs_folder() -> Path:
+    """Where runs go that name no folder."""
+    return user_folder() / "runs"
+
+
+def new_run_id() -> str:
+    """An id that sorts by time and clashes with none: ``20261130-213452-9f3a1c``."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+
+
+def is_writable(path: Path) -> bool:
+    """Whether a folder, or the first of its parents that is there, can be written."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return os.access(path, os.W_OK)
