@@ -1,0 +1,252 @@
+"""The journal of a run: each finished call is committed here before it counts, and survives a kill at any moment.
+
+One SQLite file in WAL mode. Workers that finish at the same time share one commit. The generations come out in key
+order, a bounded segment at a time.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import polars as pl
+
+from evalframe.errors import RunFolderError
+from evalframe.generate.finished import Finished, pack, to_generations, unpack
+from evalframe.jsontext import clean
+from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.schemas import CALL, GENERATIONS
+
+__all__ = ["SCHEMA_VERSION", "Finished", "Journal"]
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x45466A6C  # "EFjl": tells our file from any other SQLite file
+BUSY_SECONDS = 60.0
+FETCH = 10_000
+
+# SQLite compares text by its UTF-8 bytes, which is code point order: the order of every frame
+_CREATE = """
+CREATE TABLE calls (
+    model_id TEXT NOT NULL, task_id TEXT NOT NULL, sample_index INTEGER NOT NULL, repeat INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('completed', 'failed', 'skipped')),
+    body NOT NULL, raw BLOB,
+    UNIQUE (model_id, task_id, sample_index, repeat)
+)
+"""
+# an entry gives way only to one that knows more: skipped to failed, both to completed
+_INSERT = """
+INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET status = excluded.status, body = excluded.body, raw = excluded.raw
+WHERE calls.status = 'skipped' AND excluded.status != 'skipped'
+   OR calls.status = 'failed' AND excluded.status = 'completed'
+"""
+_KEY = "model_id, task_id, sample_index, repeat"
+_SEGMENT = f"SELECT {_KEY}, status, body FROM calls ORDER BY {_KEY}"
+_DONE = f"SELECT {_KEY} FROM calls WHERE status != 'skipped' ORDER BY {_KEY}"
+_COUNTS = "SELECT model_id, status, count(*) FROM calls GROUP BY model_id, status ORDER BY model_id, status"
+_RAW = "SELECT raw FROM calls WHERE model_id = ? AND task_id = ? AND sample_index = ? AND repeat = ?"
+
+
+class _Entry:
+    """What one caller of ``record`` waits for."""
+
+    __slots__ = ("committed", "error", "rows")
+
+    def __init__(self, rows: list[tuple[Any, ...]]) -> None:
+        self.rows = rows
+        self.committed = False
+        self.error: RunFolderError | None = None
+
+
+class Journal:
+    """The finished calls of one run, on disk. Safe to use from several threads; open it with ``Journal.open``."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._writing = threading.Lock()  # held by the thread that commits
+        self._queue = threading.Lock()  # held for an append
+        self._waiting: list[_Entry] = []
+
+    @classmethod
+    def open(cls, path: Path) -> Journal:
+        """Open a journal, or make an empty one where there is no file.
+
+        Raises:
+            RunFolderError: The folder is missing, or the file is no journal, is damaged, or is of another version.
+        """
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise RunFolderError(f"{path}: there is no folder {path.parent}; make it first")
+        with _as_folder_error(path):
+            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            try:
+                _prepare(path, connection)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; what was recorded stays. Closing twice is harmless."""
+        with self._writing:
+            self._connection.close()
+
+    def record(self, finished: Sequence[Finished]) -> None:
+        """Commit finished calls; returns when they are on disk.
+
+        A key that is there already keeps its entry, unless the new one knows more: a skipped call gives way to a
+        finished one, a failed call to a completed one.
+
+        Raises:
+            RunFolderError: The file can not be written; none of these calls counts.
+        """
+        entry = _Entry([_table_row(call) for call in finished])  # packed in the caller's thread
+        if not entry.rows:
+            return
+        with self._queue:
+            self._waiting.append(entry)
+        with self._writing:
+            if not entry.committed and entry.error is None:
+                with self._queue:
+                    group, self._waiting = self._waiting, []
+                self._commit(group)
+        if entry.error is not None:
+            raise entry.error
+
+    def _commit(self, group: list[_Entry]) -> None:
+        try:
+            with _as_folder_error(self.path), _transaction(self._connection):
+                self._connection.executemany(_INSERT, (row for entry in group for row in entry.rows))
+        except RunFolderError as error:
+            for entry in group:
+                entry.error = error
+        except BaseException:  # an interrupt: the others of the group still wait, so the next one commits them
+            with self._queue:
+                self._waiting = group + self._waiting
+            raise
+        else:
+            for entry in group:
+                entry.committed = True
+
+    def done(self) -> pl.DataFrame:
+        """Give the keys of the finished calls, completed or failed, sorted."""
+        schema = {column.name: column.dtype for column in CALL}
+        chunks = [pl.DataFrame(rows, schema=schema, orient="row") for rows in self._read(_DONE)]
+        return pl.concat(chunks) if chunks else pl.DataFrame(schema=schema)
+
+    def counts(self) -> pl.DataFrame:
+        """Count the calls: ``model_id``, ``status``, ``n``, sorted; a status without calls has no row."""
+        rows = [row for chunk in self._read(_COUNTS) for row in chunk]
+        return pl.DataFrame(rows, schema={"model_id": pl.String, "status": pl.String, "n": pl.Int64}, orient="row")
+
+    def segments(self, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[pl.DataFrame]:
+        """Give all calls, skipped ones too, as GENERATIONS frames in key order.
+
+        Each segment is at most ``limits.segment_rows`` rows and ends with the row that reaches
+        ``limits.segment_bytes`` of text. What is recorded after the first segment was asked for is not seen. An empty
+        journal gives no segment.
+        """
+        held: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+        size = 0
+        for chunk in self._read(_SEGMENT, fetch=256):
+            for *head, packed in chunk:
+                with _as_folder_error(self.path):
+                    body, length = unpack(packed)
+                held.append((tuple(head), body))
+                size += length
+                if len(held) >= limits.segment_rows or size >= limits.segment_bytes:
+                    segment, held, size = to_generations(held), [], 0
+                    yield segment
+        if held:
+            yield to_generations(held)
+
+    def generations(self) -> pl.DataFrame:
+        """Give all calls as one GENERATIONS frame; for runs that fit in memory."""
+        segments = list(self.segments())
+        return pl.concat(segments) if segments else pl.DataFrame(schema=GENERATIONS.dtypes)
+
+    def raw(self, model_id: str, task_id: str, sample_index: int, repeat: int = 0) -> bytes | None:
+        """Give the reply of one call as it came over the wire; None where there is no such call or it kept none."""
+        rows = [row for chunk in self._read(_RAW, (model_id, task_id, sample_index, repeat)) for row in chunk]
+        with _as_folder_error(self.path):
+            return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
+
+    def _read(self, query: str, values: Sequence[Any] = (), *, fetch: int = FETCH) -> Iterator[list[tuple[Any, ...]]]:
+        # a connection of its own, so that a reader sees one state and never waits for the writer
+        with _as_folder_error(self.path):
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            with _as_folder_error(self.path):
+                cursor = connection.execute(query, values)
+            while True:
+                with _as_folder_error(self.path):
+                    rows = cursor.fetchmany(fetch)
+                if not rows:
+                    return
+                yield rows
+        finally:
+            connection.close()
+
+
+def _table_row(call: Finished) -> tuple[Any, ...]:
+    raw = zlib.compress(call.raw, 1) if call.raw else None
+    return clean(call.model_id), call.task_id, call.sample_index, call.repeat, call.status, pack(call), raw
+
+
+def _prepare(path: Path, connection: sqlite3.Connection) -> None:
+    """Set the file up where it is new; refuse it where it is not ours."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing; only a power cut may
+    with _transaction(connection):  # a kill leaves a file that is empty or whole
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not tables and not application:
+            connection.execute(_CREATE)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif application != APPLICATION_ID:
+            raise RunFolderError(f"{path}: is no journal of a run; name the file that evalframe wrote")
+        elif version != SCHEMA_VERSION:
+            raise RunFolderError(
+                f"{path}: is a journal of version {version}, and this evalframe reads version {SCHEMA_VERSION}; "
+                "open it with the evalframe that wrote it, or start a new run"
+            )
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _as_folder_error(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, zlib.error, ValueError) as error:  # ValueError: a body that is no JSON
+        raise RunFolderError(
+            f"{path}: the journal can not be used ({error}); "
+            "if the file is damaged, restore it from a copy or start a new run"
+        ) from error
