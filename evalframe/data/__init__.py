@@ -1,1 +1,5 @@
-"""."""
+"""Data: from a source (a local file, a registered file) to RECORDS, one row a record, nothing lost on the way.
+
+``files.py`` finds the file that a manifest's ``file_id`` means; ``local.py`` reads a file; ``jsonl.py`` and
+``csvfile.py`` know one format each; ``columns.py`` takes the columns out of the records while they are parsed.
+"""

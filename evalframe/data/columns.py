@@ -1,0 +1,134 @@
+"""From parsed records to RECORDS: the values at named paths become text columns, the rest stays in ``row``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import polars as pl
+
+from evalframe.errors import Fault
+from evalframe.frames import check
+from evalframe.jsontext import clean, dumps, text_of
+from evalframe.schemas import RECORDS, TEXTS
+
+ROWS_AT_ONCE = 20_000  # parsed values held as Python objects; then they become a frame
+
+
+class Missing:
+    """The type of ``MISSING``: there is nothing at a path, which is not the same as null."""
+
+
+MISSING: Final = Missing()
+
+
+def find(record: Mapping[str, Any], path: str) -> Any:
+    """Give the value at a path: an exact key wins, else dots walk into objects and, by index, into lists.
+
+    Nulls:
+        A null on the way, a missing key and an index that is out of range give ``MISSING``.
+
+    >>> find({"a.b": 1, "a": {"b": 2}}, "a.b"), find({"a": [{"b": 3}]}, "a.0.b")
+    (1, 3)
+    """
+    if path in record:
+        return record[path]
+    value: Any = record
+    for step in path.split("."):
+        if isinstance(value, Mapping) and step in value:
+            value = value[step]
+        elif isinstance(value, list) and _is_index(step) and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return MISSING
+    return value
+
+
+def items_of(value: Any) -> list[str] | None:
+    """Give the rendered items of a list of scalars, null among them as the empty text; None for anything else.
+
+    >>> items_of(["a", 1, True, None]), items_of([["a"]]), items_of("a")
+    (['a', '1', 'true', ''], None, None)
+    """
+    if not isinstance(value, list) or any(isinstance(item, Mapping | list) for item in value):
+        return None
+    return [clean(text_of(item)) for item in value]
+
+
+class RecordColumns:
+    """Takes records one by one and gives them as a RECORDS frame; no parsed record is kept.
+
+    Args:
+        fields: Paths whose rendered value becomes a column ``field.<path>``.
+        items: Paths whose list of scalars becomes a column ``items.<path>``.
+    """
+
+    def __init__(self, fields: Iterable[str] = (), items: Iterable[str] = ()) -> None:
+        self._fields = tuple(dict.fromkeys(map(clean, fields)))
+        self._items = tuple(dict.fromkeys(map(clean, items)))
+        self._schema = {
+            **RECORDS.dtypes,
+            **{f"field.{path}": pl.String for path in self._fields},
+            **{f"items.{path}": TEXTS for path in self._items},
+        }
+        self._full: list[pl.DataFrame] = []
+        self._values: list[list[Any]] = [[] for _ in self._schema]
+
+    def add(self, line_number: int, record: Mapping[str, Any]) -> None:
+        """Take one record.
+
+        Raises:
+            RecursionError: The record is nested too deeply to be written.
+            ValueError: It holds a number that JSON has not (NaN, an infinity).
+        """
+        values: list[Any] = [line_number, clean(dumps(record))]
+        for path in self._fields:
+            value = find(record, path)
+            values.append(None if value is MISSING or value is None else clean(text_of(value)))
+        values.extend(items_of(find(record, path)) for path in self._items)
+        for column, value in zip(self._values, values, strict=True):
+            column.append(value)
+        if len(self._values[0]) >= ROWS_AT_ONCE:
+            self._flush()
+
+    def frame(self) -> pl.DataFrame:
+        """Give the records taken so far as a RECORDS frame."""
+        self._flush()
+        return check(pl.concat(self._full, rechunk=True), RECORDS)
+
+    def _flush(self) -> None:
+        columns = dict(zip(self._schema, self._values, strict=True))
+        self._full.append(pl.DataFrame(columns, schema=self._schema, strict=True))
+        self._values = [[] for _ in self._schema]
+
+
+def records_of(
+    numbered: Iterable[tuple[int, Mapping[str, Any]]], *, fields: Sequence[str] = (), items: Sequence[str] = ()
+) -> tuple[pl.DataFrame, list[Fault]]:
+    """Make RECORDS of records in memory, each with its line number or 1-based position.
+
+    Frame out: RECORDS.
+
+    Args:
+        numbered: Line numbers, ascending, and records; numbers may be ``jsontext.Number`` or plain Python ones.
+        fields: Paths to take out as ``field.<path>``.
+        items: Paths to take out as ``items.<path>``.
+
+    Returns:
+        The frame of the records that can be kept exactly, and a fault for each of the others.
+    """
+    columns = RecordColumns(fields, items)
+    faults = []
+    # one record at a time: each has its own types, which no column has
+    for line_number, record in numbered:
+        try:
+            columns.add(line_number, record)
+        except RecursionError:
+            faults.append(Fault(f"record {line_number}", "too_deep", "is nested too deeply", "flatten it"))
+        except (TypeError, ValueError) as error:
+            faults.append(Fault(f"record {line_number}", "no_json", f"can not be written as JSON: {error}", "use null"))
+    return columns.frame(), faults
+
+
+def _is_index(step: str) -> bool:
+    return step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
