@@ -1,57 +1,41 @@
-"""Metrics: each is one frozen record, a function of columns with a direction, a range and an aggregate."""
+"""Metrics: each is one frozen record, a function of columns with a direction, a range and an aggregate.
+
+``METRICS`` (``evalframe.registry``) knows them by name; ``@metric`` adds a function, ``metric_alias`` a metric with
+other parameters; ``score`` asks one for a single prediction. Built-in metrics live in the files beside this one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from evalframe.metrics.custom import metric, metric_alias
+from evalframe.metrics.record import Array, Metric
+from evalframe.registry import METRICS
+from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
 
-from evalframe.sandbox.policy import Policy
-
-Array = NDArray[np.float64]
+__all__ = ["Array", "Metric", "metric", "metric_alias", "score"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A metric.
+def score(
+    metric_name: str, prediction: str, targets: Sequence[str], *, policy: Policy = DEFAULT_POLICY, **columns: Any
+) -> float:
+    """Score one prediction: the scalar door to the columnar code.
 
-    Attributes:
-        name: The metric id.
-        compute: A function of a frame with the columns ``prediction`` (String, no nulls), ``targets`` (List(String),
-            may be empty) and those of ``needs``, and of the sandbox policy (for metrics that run code). Gives a frame
-            of the same height: ``score`` (Float64, no null, no NaN), and where it has them ``parts`` (List(Float64))
-            and ``detail`` (JSON text).
-        needs: Columns of ROWS beyond ``targets``.
-        range: Lowest and highest score.
-        higher_is_better: The direction.
-        binary: Scores are 0 or 1, or only a full 1 counts as correct; else a score from 0.5 up counts as correct.
-        needs_target: Whether a task without a target can not use it.
-        aggregate: A function of summed parts, shape (..., k), to values, shape (...); None: the mean of the scores.
-        description: One line.
-        source: The paper and equation, or the implementation that it equals.
+    Args:
+        metric_name: A registered metric id.
+        prediction: The answer's text; blank text is an answer like any other here, only a run calls it ``unparsed``.
+        targets: The references; the best one counts. No target: 0 for the built-in metrics.
+        policy: What code under test may use.
+        **columns: The columns of ROWS that the metric needs (``metadata={"timeout_s": 5}``); ``row`` and ``metadata``
+            are ``{}`` where they are not given, a ``row.<field>`` is null.
+
+    Raises:
+        UnknownNameError: No metric has this name; lists the nearest.
+        OptionError: The prediction or a target is not text, or a needed column is missing.
+
+    >>> score("f1", "the blue whale", ["whale", "blue whale"])
+    0.8
     """
-
-    name: str
-    compute: Callable[[pl.DataFrame, Policy], pl.DataFrame]
-    needs: tuple[str, ...] = ()
-    range: tuple[float, float] = (0.0, 1.0)
-    higher_is_better: bool = True
-    binary: bool = False
-    needs_target: bool = True
-    aggregate: Callable[[Array], Array] | None = None
-    description: str = ""
-    source: str = ""
-
-    @property
-    def worst(self) -> float:
-        """The score of a completed sample without an answer."""
-        return self.range[0] if self.higher_is_better else self.range[1]
-
-
-def score(metric_name: str, prediction: str, targets: list[str], **columns: Any) -> float:
-    """Score one prediction: the scalar door to the columnar code."""
-    raise NotImplementedError
+    found: Metric = METRICS.get(metric_name)
+    return found(prediction, targets, policy=policy, **columns)
