@@ -47,12 +47,12 @@ class TaskSpec:
     metric_name: str = ""
     post_process: str = "none"
     few_shot_examples: tuple[Mapping[str, str], ...] = ()
-    metadata: Mapping[str, Any] = NOTHING
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     choices: tuple[str, ...] = ()
     sample_index: int = 0
     sample_id: str = ""
     repeat: int = 0
-    generation: Mapping[str, Any] = NOTHING
+    generation: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     deadline: float | None = None
     row: str = "{}"
 
