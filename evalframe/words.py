@@ -31,3 +31,8 @@ ConfidenceSource = Literal["adapter", "token_logprobs", "choice_logprobs", "stat
 PostProcess = Literal[
     "none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"
 ]
+
+# of task files; their legal pairs are in manifest/taskvocabulary.py
+Category = Literal["arithmetic", "mcq", "code_exec", "classification", "summary"]
+
+TaskMetric = Literal["exact_match", "f1", "bleu_4", "rouge_l", "accuracy", "code_exec"]

@@ -1,0 +1,205 @@
+"""The six post-process rules of task files: deterministic, stateless, each one function of one text.
+
+``RULES`` is the table, one entry for each word of ``words.PostProcess``. A rule's plain function is its definition;
+beside it stand the polars expressions that give the same, and for which texts they do: all other texts of a column go
+through the plain function, row by row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from evalframe.errors import UnknownNameError
+from evalframe.extractors import Extractor
+from evalframe.registry import suggestion
+
+# what str.strip takes off; the strip of polars leaves U+001C to U+001F
+WHITE_SPACE = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+# what str.splitlines breaks at
+LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+
+_LETTER = re.compile("[A-E]")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_OPENING = re.compile(r"( {0,3})(`{3,})[^`]*")
+_CLOSING = re.compile(r" {0,3}(`{3,})[ \t\r\n]*")
+
+
+def post_process(text: str, rule: str) -> str | None:
+    r"""Apply one rule to one text.
+
+    ==================== ==============================================================================================
+    none                 the text
+    strip_whitespace     ``str.strip``
+    lower                ``str.lower``
+    extract_letter       the first capital A-E that stands alone (the characters beside it are no letters, as
+                         ``str.isalpha`` has it; digits, marks and ``_`` are none); else the first A-E anywhere
+    extract_code_block   the body of the first closed fence; without a fence the text itself; an unclosed one: nothing
+    extract_first_line   the first non-blank line (``str.splitlines``), stripped
+    ==================== ==============================================================================================
+
+    A fence is CommonMark's: a line that opens with at most three blanks and at least three backticks; what follows them
+    is its language tag, which has no backtick (so one-line ````` ```code``` ````` is none). The next line of nothing
+    but at least as many backticks closes it. The body is without the line break before the closing fence, and each of
+    its lines without as many blanks as the opening fence is indented by, so that it can be executed.
+
+    Nulls:
+        None where nothing can be extracted. An empty text gives ``""`` for none, strip_whitespace, lower and
+        extract_code_block; the pipeline never sends blank texts here.
+
+    Raises:
+        UnknownNameError: Names the rules there are.
+
+    >>> post_process("The answer is (C).", "extract_letter")
+    'C'
+    >>> post_process("Sure!\n```python\nx = 1\n```\nEnjoy.", "extract_code_block")
+    'x = 1'
+    """
+    return _rule(rule).one(text)[0]
+
+
+def apply(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+    """Apply the rule ``config["rule"]`` to a column; the extractor behind ``POST_PROCESS``.
+
+    ``extraction_rule`` says how: the rule's name; ``stands_alone``, ``anywhere``, ``no_letter``; ``fence``,
+    ``first_of_2_fences`` (of any number), ``unclosed_fence``, ``no_fence``; ``no_line``.
+    """
+    rule = _rule(str(config["rule"]))
+    frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
+    taken = frame.with_columns(rule.value.alias("value"), rule.reason.alias("reason"), rule.exact.alias("exact"))
+    values, reasons, exact = taken["value"], taken["reason"], taken["exact"]
+    if not exact.all():
+        # row by row: what the expressions can not do exactly, see RULES
+        rows = (~exact).arg_true()
+        pairs = [rule.one(text) for text in frame["text"].gather(rows).to_list()]
+        values = values.scatter(rows, pl.Series([value for value, _ in pairs], dtype=pl.String))
+        reasons = reasons.scatter(rows, pl.Series([reason for _, reason in pairs], dtype=pl.String))
+    status = pl.when(values.is_null()).then(pl.lit("no_match")).otherwise(pl.lit("ok"))
+    return pl.DataFrame({"extracted_output": values, "extraction_rule": reasons}).select(
+        "extracted_output", status.alias("extraction_status"), "extraction_rule"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        meaning: One line.
+        one: The definition: the text's answer (None: there is none) and how it was come by.
+        value: The answer, of the column ``text``, by polars.
+        reason: How it was come by, by polars.
+        exact: For which texts ``value`` and ``reason`` are exactly what ``one`` gives.
+    """
+
+    meaning: str
+    one: Callable[[str], tuple[str | None, str]]
+    value: pl.Expr
+    reason: pl.Expr
+    exact: pl.Expr
+
+
+def _rule(name: str) -> Rule:
+    if name in RULES:
+        return RULES[name]
+    raise UnknownNameError(f"there is no post-process rule {name!r}; {suggestion(name, RULES)}")
+
+
+def _letter(text: str) -> tuple[str | None, str]:
+    anywhere = None
+    for match in _LETTER.finditer(text):
+        anywhere = anywhere or match[0]
+        before, after = text[max(match.start() - 1, 0) : match.start()], text[match.end() : match.end() + 1]
+        if not before.isalpha() and not after.isalpha():
+            return match[0], "stands_alone"
+    return anywhere, "anywhere" if anywhere else "no_letter"
+
+
+def _first_line(text: str) -> tuple[str | None, str]:
+    for line in text.splitlines():
+        if stripped := line.strip():
+            return stripped, "extract_first_line"
+    return None, "no_line"
+
+
+def _code_block(text: str) -> tuple[str | None, str]:
+    bodies = _fences(text)
+    if not bodies:
+        return text, "no_fence"
+    if bodies[0] is None:
+        return None, "unclosed_fence"
+    return bodies[0], "fence" if len(bodies) == 1 else f"first_of_{len(bodies)}_fences"
+
+
+def _fences(text: str) -> list[str | None]:
+    """Give the body of each fence, in order; None for one that is never closed (it can only be the last)."""
+    bodies: list[str | None] = []
+    opening: re.Match[str] | None = None
+    body: list[str] = []
+    for line in _LINE.findall(text):
+        if opening is None:
+            opening, body = _OPENING.fullmatch(line), []
+        elif (closing := _CLOSING.fullmatch(line)) and len(closing[1]) >= len(opening[2]):
+            bodies.append(_without_last_break("".join(body)))
+            opening = None
+        else:
+            indent = len(opening[1])
+            body.append(line[:indent].lstrip(" ") + line[indent:])
+    return bodies if opening is None else [*bodies, None]
+
+
+def _without_last_break(text: str) -> str:
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+_TEXT = pl.col("text")
+_ALWAYS = pl.lit(True)
+_STRIPPED = _TEXT.str.strip_chars(WHITE_SPACE)
+_ASCII = ~_TEXT.str.contains(r"[^\x00-\x7f]")
+_ALONE = _TEXT.str.extract(r"(?:^|[^A-Za-z])([A-E])(?:[^A-Za-z]|$)")
+_ANYWHERE = _TEXT.str.extract(r"([A-E])")
+_LINE_1 = _STRIPPED.str.extract(f"^([^{LINE_ENDS}]+)").str.strip_chars(WHITE_SPACE)
+
+RULES: Mapping[str, Rule] = MappingProxyType({
+    "none": Rule(
+        "unchanged", lambda text: (text, "none"),
+        value=_TEXT, reason=pl.lit("none"), exact=_ALWAYS,
+    ),
+    "strip_whitespace": Rule(
+        "without leading and trailing white space", lambda text: (text.strip(), "strip_whitespace"),
+        value=_STRIPPED, reason=pl.lit("strip_whitespace"), exact=_ALWAYS,
+    ),
+    # polars knows a newer Unicode than Python: 55 code points are lowered otherwise, 9,272 more are letters
+    "lower": Rule(
+        "lower case", lambda text: (text.lower(), "lower"),
+        value=_TEXT.str.to_lowercase(), reason=pl.lit("lower"), exact=_ASCII,
+    ),
+    "extract_letter": Rule(
+        "the first A-E that stands alone, else the first A-E", _letter,
+        value=pl.coalesce(_ALONE, _ANYWHERE),
+        reason=pl.when(_ALONE.is_not_null()).then(pl.lit("stands_alone"))
+                 .when(_ANYWHERE.is_not_null()).then(pl.lit("anywhere")).otherwise(pl.lit("no_letter")),
+        exact=_ASCII,
+    ),
+    # a fence closes with at least as many backticks as it opened with: no regular language
+    "extract_code_block": Rule(
+        "the body of the first closed fence, else the text", _code_block,
+        value=_TEXT, reason=pl.lit("no_fence"), exact=~_TEXT.str.contains("```", literal=True),
+    ),
+    "extract_first_line": Rule(
+        "the first non-blank line, stripped", _first_line,
+        value=_LINE_1,
+        reason=pl.when(_LINE_1.is_null()).then(pl.lit("no_line")).otherwise(pl.lit("extract_first_line")),
+        exact=_ALWAYS,
+    ),
+})  # fmt: skip
+
+POST_PROCESS = Extractor("post_process", apply, cleans=False)
