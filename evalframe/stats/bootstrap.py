@@ -1,0 +1,139 @@
+"""Stratified bootstrap of means over strata, with one resampling index shared by all that is compared.
+
+A stratum is a set of units that are drawn together; what is drawn are counts of units, so that every series (a model,
+a pair of models) sees the same draw. A resample takes n - 1 of n units, with replacement: the plain n of n gives
+intervals that are too narrow by sqrt((n - 1)/n), which is grave where strata have two or three units.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+BYTES_PER_CELL = 24  # of an index, a count and the count as a float
+
+
+@dataclass(frozen=True, slots=True)
+class Stratum:
+    """Units that are drawn together.
+
+    Attributes:
+        label: Names the stratum; with the seed it fixes the draws, whatever the order of strata.
+        columns: What is summed over units, shape (units, series, c); a unit that a series lacks is 0 in all columns.
+        value: Sums (..., series, c) to values (..., series); NaN where a series has nothing to go by.
+        weights: The weight of the stratum in each series' mean, shape (series,); 0 where the series lacks it.
+    """
+
+    label: str
+    columns: Array
+    value: Callable[[Array], Array]
+    weights: Array
+
+
+def ratio(sums: Array) -> Array:
+    """Give sum over count, of columns (sum, count): the value of a mean."""
+    return divide(sums[..., 0], sums[..., 1])
+
+
+def divide(numerator: NDArray[Any], denominator: NDArray[Any]) -> Array:
+    """Divide where the denominator is over 0; NaN elsewhere, without a warning."""
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    quotient: Array = np.divide(numerator, denominator, out=np.full(shape, np.nan), where=denominator > 0)
+    return quotient
+
+
+def estimate(strata: Sequence[Stratum]) -> Array:
+    """Give each series' weighted mean over the values of the strata, shape (series,); NaN where it has none."""
+    values = np.array([stratum.value(stratum.columns.sum(axis=0)) for stratum in strata])
+    weights = np.array([stratum.weights for stratum in strata])
+    return divide(np.where(weights > 0, weights * values, 0.0).sum(axis=0), weights.sum(axis=0))
+
+
+def resample(strata: Sequence[Stratum], *, n_resamples: int, seed: int, max_bytes: int) -> Array:
+    """Give the estimate on each of ``n_resamples`` resamples, shape (n_resamples, series).
+
+    A stratum of one unit does not vary. Where a draw holds no unit that a series has, the stratum's own value stands
+    in for that series.
+
+    Args:
+        strata: At least one; all with the same number of series.
+        n_resamples: 1 or more.
+        seed: The same seed and labels give the same draws.
+        max_bytes: Of resampling indices held at once; does not change the result.
+    """
+    total = np.zeros((n_resamples, strata[0].columns.shape[1]))
+    weight = np.sum([stratum.weights for stratum in strata], axis=0)
+    for stratum in strata:  # their numbers of units and of columns differ
+        n, m, c = stratum.columns.shape
+        own = stratum.value(stratum.columns.sum(axis=0))
+        if n < 2:
+            total += np.where(stratum.weights > 0, stratum.weights * own, 0.0)
+            continue
+        flat = stratum.columns.reshape(n, m * c)
+        for rows, sums in resampled_sums(
+            flat, label=stratum.label, n_resamples=n_resamples, seed=seed, max_bytes=max_bytes
+        ):
+            drawn = stratum.value(sums.reshape(-1, m, c))
+            drawn = np.where(np.isnan(drawn), own, drawn)
+            total[rows] += np.where(stratum.weights > 0, stratum.weights * drawn, 0.0)
+    return divide(total, weight)
+
+
+def resampled_sums(
+    columns: Array, *, label: str, n_resamples: int, seed: int, max_bytes: int
+) -> Iterator[tuple[slice, Array]]:
+    """Draw n - 1 of n units again and again and sum their columns.
+
+    Args:
+        columns: Shape (n, c), n of 2 or more.
+        label, seed: Fix the draws.
+        n_resamples: 1 or more.
+        max_bytes: Bounds what is held at once; does not change the draws.
+
+    Yields:
+        The resamples as a slice, and their sums, shape (resamples, c).
+    """
+    n = len(columns)
+    exact = on_exact_grid(columns, n)
+    draws = generator(seed, label)
+    step = max(1, max_bytes // (BYTES_PER_CELL * n))
+    for start in range(0, n_resamples, step):
+        rows = slice(start, min(start + step, n_resamples))
+        k = rows.stop - rows.start
+        units = draws.integers(0, n, (k, n - 1))
+        units += (np.arange(k) * n)[:, None]
+        counts = np.bincount(units.ravel(), minlength=k * n).reshape(k, n)
+        yield rows, counts.astype(np.float64) @ exact
+
+
+def interval(resampled: Array, *, level: float = 0.95) -> tuple[Array, Array]:
+    """Give the percentile interval of each series: resampled (n_resamples, series) to two arrays (series,)."""
+    tail = (1 - level) / 2
+    lo, hi = np.quantile(resampled, [tail, 1 - tail], axis=0)
+    return lo, hi
+
+
+def generator(seed: int, label: str) -> np.random.Generator:
+    """Give the random numbers of a seed and a label: the same in every process."""
+    digest = hashlib.blake2b(f"{seed}\0{label}".encode(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest))
+
+
+def on_exact_grid(columns: Array, draws: int) -> Array:
+    """Round each column to a binary grid on which every sum of ``draws`` of its values is exact in a double.
+
+    Sums then do not depend on the order of addition, which differs between BLAS kernels and numbers of threads. For
+    shares the grid is finer than 1e-12 up to 2,000 draws and finer than 3e-10 up to a million; integers stay as they
+    are.
+    """
+    largest = np.abs(columns).max(axis=0, initial=0.0)
+    bits = np.ceil(np.log2(np.maximum(largest, np.finfo(float).tiny) * draws))
+    scale = np.ldexp(1.0, np.clip(52 - bits, -1000, 1000).astype(int))
+    exact: Array = np.rint(columns * scale) / scale
+    return exact
