@@ -10,7 +10,7 @@ import polars as pl
 
 from evalframe.errors import Fault, SchemaError
 from evalframe.frames import check, empty
-from evalframe.jsontext import dumps, loads
+from evalframe.jsontext import JsonTextError, dumps, loads
 from evalframe.metrics import Metric
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
@@ -107,7 +107,7 @@ def _score_metric(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame, polic
     answered = completed.filter(pl.col("extracted_output").is_not_null())
     unparsed = completed.filter(pl.col("extracted_output").is_null())
     measured = metric.measure(_inputs(metric, answered, rows), policy=policy, keys=answered.select(CALL_KEY))
-    low, high = metric.range
+    low, high = map(float, metric.range)
     parts = pl.Series("parts", [None] * unparsed.height, dtype=SCORES.dtypes["parts"])
     if metric.aggregate is not None:
         nothing = _inputs(metric, unparsed.with_columns(extracted_output=pl.lit("")), rows)
@@ -151,10 +151,17 @@ def _with_rule(details: pl.Series, rules: pl.Series) -> pl.Series:
     if details.null_count() == len(details):
         return details
     merged = [
-        None if detail is None else dumps({"extraction_rule": rule, **loads(detail)})
-        for detail, rule in zip(details, rules, strict=True)
+        None if detail is None else _merged(detail, rule) for detail, rule in zip(details, rules, strict=True)
     ]
     return pl.Series("detail", merged, dtype=pl.String)
+
+
+def _merged(detail: str, rule: str | None) -> str:
+    try:
+        said = loads(detail)
+    except JsonTextError as error:
+        raise SchemaError(f"a metric gave the detail {detail[:60]!r}, which is not JSON: {error}") from None
+    return dumps({"extraction_rule": rule, **said}) if isinstance(said, dict) else detail
 
 
 def _is_correct(metric_id: str) -> pl.Expr:

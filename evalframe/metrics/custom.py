@@ -79,20 +79,20 @@ def metric(
         faults += _setting_faults(name, range, needs)
         if faults:
             raise OptionError.of(faults, what=f"the metric {name!r}")
-        made = _Function(function, takes_frame, needs_target, parameters).as_metric(
-            name=name,
-            needs=tuple(needs),
-            range=(float(range[0]), float(range[1])),
-            higher_is_better=higher_is_better,
-            binary=bool(binary),
-            needs_target=needs_target,
-            aggregate=aggregate,
-            description=description or (inspect.getdoc(function) or "").partition("\n")[0],
-            source=source,
-            origin=f"{function.__module__}:{function.__qualname__}",
-        )
-        gives_booleans = _try_out(made)
-        return _register(replace(made, binary=gives_booleans if binary is None else binary))
+        compute = _Function(function, takes_frame, needs_target, parameters)
+        settings: dict[str, Any] = {
+            "name": name,
+            "needs": tuple(needs),
+            "range": (float(range[0]), float(range[1])),
+            "higher_is_better": higher_is_better,
+            "needs_target": needs_target,
+            "aggregate": aggregate,
+            "description": description or (inspect.getdoc(function) or "").partition("\n")[0],
+            "source": source,
+            "origin": f"{function.__module__}:{function.__qualname__}",
+        }
+        gives_booleans = _try_out(compute.as_metric(**settings))
+        return _register(compute.as_metric(binary=gives_booleans if binary is None else binary, **settings))
 
     return register
 
@@ -244,7 +244,7 @@ def _try_out(made: Metric) -> bool:
         pieces = [made.measure(frame.reverse())["score"].reverse(), made.measure(frame.head(1))["score"]]
         made.measure(frame.clear())
     except EvalframeError as error:
-        raise OptionError(f"tried on a small frame: {error}", error.fault_records) from error
+        raise OptionError(f"tried on a small frame: {error.message}", error.fault_records) from error
     width = made.range[1] - made.range[0]
     if any(((piece - whole.head(len(piece))).abs() > 1e-6 * width).any() for piece in pieces):
         raise OptionError(

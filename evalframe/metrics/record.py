@@ -127,10 +127,13 @@ class Metric:
         dtype = result.schema["score"]
         if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
             raise SchemaError(f"{what} gave scores of type {dtype}; they have to be numbers or booleans")
-        result = result.select(
-            (pl.col(name) if name in result.columns else pl.lit(None).alias(name)).cast(dtype)
-            for name, dtype in MEASURED.items()
-        )
+        try:
+            result = result.select(
+                (pl.col(name) if name in result.columns else pl.lit(None).alias(name)).cast(dtype)
+                for name, dtype in MEASURED.items()
+            )
+        except pl.exceptions.PolarsError as error:
+            raise SchemaError(f"{what} gave parts that are no lists of numbers, or a detail that is no text") from error
         if faults := [*self._score_faults(result, frame, keys), *self._part_faults(result, frame, keys)]:
             raise SchemaError.of(faults, what=what)
         checked: pl.DataFrame = result.with_columns(pl.col("score").clip(*self.range))
