@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from evalframe.data.badlines import BadLines
 from evalframe.data.columns import RecordColumns
 
+BLANKS = " \t\r"
 QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')
 PLAIN = re.compile(r"[^,\n]*+")
 QUOTING = 'put a cell that holds a comma, a quote or a line break in double quotes, and double the quotes in it ("")'
-LINE_ENDS = "put the cell in double quotes, or save the file with \\n or \\r\\n line ends"
+LINE_ENDS = "a carriage return alone ends no line; save the file with \\n or \\r\\n line ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ def take_csv(content: bytes, columns: RecordColumns, bad: BadLines) -> None:
     """Take the rows of a file; what can not be kept exactly is noted in ``bad``.
 
     The first row is the header; blanks around its names are dropped, since no template could name them. An empty cell,
-    quoted or not, is missing: a null in the record. A line of nothing but blanks is no row, a row of commas is one.
+    quoted or not, is missing: a null in the record. A line of nothing but blanks is no row, a row of commas is one. A
+    carriage return without a line feed is text, quoted or not.
 
     Args:
         content: The file's bytes, without a byte order mark.
@@ -66,17 +68,10 @@ def scan(text: str, bad: BadLines) -> Iterator[Row]:
         if '"' in line:
             row = _scan_quoted(text, position, line_number, bad)
         else:
-            row = Row(line_number, _split(line, line_number, bad), end + 1, line_number)
-        if row.cells is None or '"' in line or line.strip():
+            row = Row(line_number, line.split(","), end + 1, line_number)
+        if row.cells is None or line.strip(BLANKS):
             yield row
         position, line_number = row.end, row.last_line + 1
-
-
-def _split(line: str, line_number: int, bad: BadLines) -> list[str] | None:
-    if "\r" in line:
-        _note_return(line_number, line.index("\r") + 1, bad)
-        return None
-    return line.split(",")
 
 
 def _scan_quoted(text: str, start: int, line_number: int, bad: BadLines) -> Row:
@@ -104,10 +99,6 @@ def _scan_quoted(text: str, start: int, line_number: int, bad: BadLines) -> Row:
             assert found is not None  # it matches the empty text too
             position = found.end()
             cell = found[0] if text.startswith(",", position) else found[0].removesuffix("\r")
-            if "\r" in cell:
-                _note_return(line, _column(text, found.start()) + cell.index("\r"), bad)
-                end = text.find("\n", position)
-                return Row(line_number, None, len(text) if end < 0 else end + 1, line)
             cells.append(cell)
         if not text.startswith(",", position):
             end = text.find("\n", position)
@@ -129,7 +120,11 @@ def _header(row: Row | None, bad: BadLines) -> list[str] | None:
     names = [name.strip() for name in row.cells]
     before = bad.count
     for position, name in enumerate(names):
-        if not name:
+        if "\r" in name:
+            bad.add(
+                row.line_number, 1, "bare_return", f"the column name {name[:40]!r} holds a carriage return", LINE_ENDS
+            )
+        elif not name:
             detail = f"column {position + 1} of {len(names)} has no name"
             bad.add(row.line_number, 1, "empty_name", detail, "name it in the header, or remove the column")
         elif (first := names.index(name)) < position:
@@ -149,6 +144,8 @@ def _note_width(number: int, row: Row, names: list[str], bad: BadLines) -> None:
         remedy = "an opening quote must follow the comma at once, without a blank; " + remedy
     if len(names) == 1 and (mark := next((mark for mark in ";\t|" if mark in names[0]), None)):
         remedy = f"the header looks separated by {mark!r}; save the file with commas"
+    if any("\r" in cell for cell in cells):
+        remedy = f"{remedy}; {LINE_ENDS}"
     bad.add(row.line_number, 1, "wrong_width", detail, remedy)
 
 
@@ -157,10 +154,6 @@ def _note_text_after_quote(text: str, position: int, line: int, opened: tuple[in
     shown = (seen[0] if seen else "")[:20] or text[position]
     detail = f"the quoted cell opened on line {opened[0]} is closed here, and {shown!r} follows"
     bad.add(line, _column(text, position), "text_after_quote", detail, f"was an earlier quote not closed? {QUOTING}")
-
-
-def _note_return(line_number: int, column: int, bad: BadLines) -> None:
-    bad.add(line_number, column, "bare_return", "a carriage return without a line feed, outside of quotes", LINE_ENDS)
 
 
 def _column(text: str, position: int) -> int:
