@@ -1,0 +1,223 @@
+"""From what an adapter gave, whatever it is, to a finished call: a paid reply is never lost to a bad detail."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from numbers import Integral, Real
+from typing import Any, get_args
+
+from evalframe.adapters import CallFailed, Generation, TaskSpec
+from evalframe.generate.finished import Finished
+from evalframe.generate.reasoning import Tags, split_reasoning
+from evalframe.jsontext import clean, dumps
+from evalframe.words import CallError, FinishReason, SkipReason
+
+MESSAGE_CHARS = 2_000
+_FINISH_REASONS = frozenset(get_args(FinishReason))
+_CALL_ERRORS = frozenset(get_args(CallError))
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """When a call was made, and how long it took."""
+
+    started_at: datetime
+    latency_seconds: float
+
+
+class Notes:
+    """Values of replies that had to become null: each kind is said once, with a count and the first sample."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen: dict[tuple[str, str], tuple[int, str]] = {}
+
+    def add(self, model_id: str, what: str, task: TaskSpec, value: Any) -> None:
+        """Remember one value."""
+        with self._lock:
+            count, first = self._seen.get((model_id, what), (0, ""))
+            first = first or f"task {task.task_id!r}, sample {task.sample_index}: {_short(value)}"
+            self._seen[model_id, what] = count + 1, first
+
+    def lines(self) -> tuple[str, ...]:
+        """One line a kind, sorted."""
+        return tuple(
+            f"{model_id}: {what} in {count} repl{'y' if count == 1 else 'ies'}, first in {first}"
+            for (model_id, what), (count, first) in sorted(self._seen.items())
+        )
+
+    def warn(self) -> None:
+        """Say them, from the thread of the caller."""
+        for line in self.lines():
+            warnings.warn(line, stacklevel=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What turns the outcomes of one model's calls into finished calls.
+
+    Attributes:
+        model_id: The model.
+        model_version: What the adapter says of itself before any call.
+        tags: Of reasoning in the text.
+        notes: Where values that became null are noted.
+    """
+
+    model_id: str
+    model_version: str | None
+    tags: Tags
+    notes: Notes
+
+    def finish(self, task: TaskSpec, outcome: object, attempt: Attempt) -> Finished:
+        """Turn a reply, or the exception that came in its place, into a finished call."""
+        if isinstance(outcome, Generation):
+            if isinstance(outcome.text, str):
+                try:
+                    return self._completed(task, outcome, attempt)
+                except Exception as error:  # values of a foreign class that raise when they are looked at
+                    outcome = CallFailed("bad_reply", f"the reply can not be read: {type(error).__name__}")
+            else:
+                outcome = CallFailed("bad_reply", f"the reply's text is {_named(outcome.text)}, not a str")
+        elif not isinstance(outcome, BaseException):
+            outcome = CallFailed("bad_reply", f"the adapter returned {_named(outcome)}, not a Generation")
+        return self._failed(task, outcome, attempt)
+
+    def skip(self, task_id: str, sample_index: int, repeat: int, reason: SkipReason, message: str) -> Finished:
+        """Make the row of a call that was never made."""
+        return Finished(
+            model_id=self.model_id, task_id=task_id, sample_index=sample_index, repeat=repeat, status="skipped",
+            error_type=reason, error_message=message,
+        )  # fmt: skip
+
+    def _failed(self, task: TaskSpec, error: BaseException, attempt: Attempt) -> Finished:
+        error_type, message = "adapter_error", f"{type(error).__name__}: {_words_of(error)}"
+        if isinstance(error, CallFailed) and error.error_type in _CALL_ERRORS:
+            error_type, message = error.error_type, _words_of(error)
+        return Finished(
+            model_id=self.model_id, task_id=task.task_id, sample_index=task.sample_index, repeat=task.repeat,
+            status="failed", error_type=error_type, error_message=_cut(message), model_version=self.model_version,
+            attempts=1, started_at=attempt.started_at, latency_seconds=attempt.latency_seconds,
+        )  # fmt: skip
+
+    def _completed(self, task: TaskSpec, reply: Generation, attempt: Attempt) -> Finished:
+        text, reasoning, cut_off = str(reply.text), self._text(task, reply, "reasoning"), None
+        if reply.reasoning is None:
+            text, reasoning, cut_off = split_reasoning(text, self.tags)
+        tool_calls = self._json(task, reply.tool_calls)
+        finish_reason = cut_off or self._finish_reason(task, reply.finish_reason)
+        if finish_reason == "length" and not text.strip() and tool_calls is None:
+            finish_reason = "truncated_no_answer"
+        confidence = self._number(task, reply, "confidence", _is_share, "is not in [0, 1] (a percentage?)")
+        nll_fault = "is negative or not finite (a missing minus?)"
+        return Finished(
+            model_id=self.model_id,
+            task_id=task.task_id,
+            sample_index=task.sample_index,
+            repeat=task.repeat,
+            status="completed",
+            output_text=clean(text),
+            reasoning=reasoning or None,
+            tool_calls=tool_calls,
+            finish_reason=finish_reason,
+            confidence=confidence,
+            confidence_source=None if confidence is None else "adapter",
+            token_nll=self._number(task, reply, "token_nll", _is_amount, nll_fault),
+            token_count=self._count(task, reply, "token_count"),
+            input_tokens=self._count(task, reply, "input_tokens"),
+            output_tokens=self._count(task, reply, "output_tokens"),
+            cached_tokens=self._count(task, reply, "cached_tokens"),
+            reasoning_tokens=self._count(task, reply, "reasoning_tokens"),
+            choice_logprobs=_logprobs(reply.choice_logprobs),
+            latency_seconds=attempt.latency_seconds,
+            attempts=1,
+            model_version=self._text(task, reply, "model_version") or self.model_version,
+            response_id=self._text(task, reply, "response_id"),
+            started_at=attempt.started_at,
+            raw=reply.raw if isinstance(reply.raw, bytes) else b"",
+        )
+
+    def _number(
+        self, task: TaskSpec, reply: Generation, name: str, test: Callable[[Any], bool], fault: str
+    ) -> float | None:
+        value: Any = getattr(reply, name)
+        if value is None:
+            return None
+        if isinstance(value, Real) and not isinstance(value, bool) and test(value):
+            return float(value)
+        self.notes.add(self.model_id, f"{name} {fault} and became null", task, value)
+        return None
+
+    def _count(self, task: TaskSpec, reply: Generation, name: str) -> int | None:
+        value: Any = getattr(reply, name)
+        if value is None:
+            return None
+        if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 1 << 63:
+            return int(value)
+        self.notes.add(self.model_id, f"{name} is no whole number from 0 up and became null", task, value)
+        return None
+
+    def _text(self, task: TaskSpec, reply: Generation, name: str) -> str | None:
+        value: Any = getattr(reply, name)
+        if value is None or isinstance(value, str):
+            return None if value is None else str(value)
+        self.notes.add(self.model_id, f"{name} is no text and became null", task, value)
+        return None
+
+    def _finish_reason(self, task: TaskSpec, value: Any) -> str | None:
+        if value is None or (isinstance(value, str) and value in _FINISH_REASONS):
+            return value
+        self.notes.add(self.model_id, "finish_reason is no known word and became null", task, value)
+        return None
+
+    def _json(self, task: TaskSpec, value: Any) -> str | None:
+        if value is None or (isinstance(value, list | tuple) and not value):
+            return None
+        try:
+            return dumps(value)
+        except (TypeError, ValueError, RecursionError):
+            self.notes.add(self.model_id, "tool_calls are no JSON and became null", task, value)
+            return None
+
+
+def _is_share(value: Any) -> bool:
+    return bool(0 <= value <= 1)  # false for NaN
+
+
+def _is_amount(value: Any) -> bool:
+    return bool(0 <= value <= sys.float_info.max)
+
+
+def _logprobs(values: Any) -> tuple[float | None, ...] | None:
+    """Keep what are finite numbers; the others become null in their place."""
+    if not isinstance(values, tuple | list):
+        return None
+    return tuple(float(v) if isinstance(v, Real) and math.isfinite(v) else None for v in values)
+
+
+def _words_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as second:  # an exception of foreign code may not even have words
+        return f"no message: its str() raised {type(second).__name__}"
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= MESSAGE_CHARS else message[:MESSAGE_CHARS] + " …"
+
+
+def _short(value: Any) -> str:
+    try:
+        words = repr(value)
+    except BaseException as error:
+        words = f"{_named(value)} whose repr() raised {type(error).__name__}"
+    return words if len(words) <= 80 else words[:80] + "…"
+
+
+def _named(value: Any) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
