@@ -228,8 +228,10 @@ def _python_fault(code: str, *, empty_is_legal: bool = False) -> str:
             tree = ast.parse(code.strip())
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or "is nested too deeply"
+    except ValueError as error:  # a zero byte
+        return str(error)
+    except (RecursionError, MemoryError):
+        return "is nested too deeply"
     return "" if tree.body or empty_is_legal else "there is no code in it"
 
 
