@@ -1,0 +1,162 @@
+"""``code_exec``: the share of a code task's assertions that generated code passes, in the sandbox."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from evalframe.errors import Fault, OptionError
+from evalframe.extractors.postprocess import post_process
+from evalframe.frames import check
+from evalframe.jsontext import Number, clean, dumps, loads
+from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.metrics.record import Metric
+from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.verdict import CodeResult, CodeTask, run_code
+from evalframe.schemas import ROWS
+
+OPTIONS = ("timeout_s", "setup_code", "completes_prompt", "entry_point")
+DETAIL_ASSERTIONS = 50  # told one by one in the detail; all count
+
+
+def code_faults(rows: pl.DataFrame, *, limits: Limits = DEFAULT_LIMITS) -> list[Fault]:
+    """List what ``code_exec`` can not use in the rows that ask for it, so that a run can say so before any call.
+
+    Frame in:
+        ROWS.
+
+    Args:
+        limits: ``code_timeout_seconds_max`` bounds ``timeout_s``.
+    """
+    check(rows, ROWS)
+    ids = pl.col("metrics").list.eval(pl.element().struct.field("id"))
+    asked = rows.filter(ids.list.contains("code_exec"))
+    faults: list[Fault] = []
+    for task_id, sample, row, metadata in asked.select("task_id", "sample_index", "row", "metadata").iter_rows():
+        code_options(row, metadata, where=f"{task_id}[{sample}]", limits=limits, faults=faults)
+    return faults
+
+
+def code_options(row: str, metadata: str, *, where: str, limits: Limits, faults: list[Fault]) -> dict[str, Any]:
+    """Read the options of one code task: from the record's field of that name, else from the task's metadata.
+
+    Args:
+        row, metadata: JSON objects as text. CSV has only text, so a number or ``true`` in quotes is one too.
+        where: Names the record in the faults.
+        limits: ``code_timeout_seconds_max`` bounds ``timeout_s``.
+        faults: What is wrong is added here.
+
+    Returns:
+        Those of ``CodeTask``'s fields that are set.
+    """
+    first, second = loads(row), loads(metadata)
+    given = {name: _given(first, second, name) for name in OPTIONS}
+    options: dict[str, Any] = {}
+    if (value := given["timeout_s"]) is not None:
+        seconds = _number(value)
+        if seconds is None or not 0 < seconds <= limits.code_timeout_seconds_max:
+            allowed = f"a number of seconds over 0 and at most {limits.code_timeout_seconds_max:g}"
+            faults.append(_fault(where, "timeout_s", value, allowed))
+        options["timeout_seconds"] = seconds
+    if (value := given["completes_prompt"]) is not None:
+        options["completes_prompt"] = _truth(value)
+        if options["completes_prompt"] is None:
+            faults.append(_fault(where, "completes_prompt", value, "true or false"))
+    for name in ("setup_code", "entry_point"):
+        if (value := given[name]) is not None:
+            options[name] = value
+            if not isinstance(value, str) or (name == "entry_point" and value and not value.isidentifier()):
+                allowed = "Python code as text" if name == "setup_code" else "the name of a function"
+                faults.append(_fault(where, name, value, allowed))
+    return options
+
+
+def _compute(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+    faults: list[Fault] = []
+    tasks: list[CodeTask | str] = []
+    # row by row: each is a program of its own, and starts processes
+    for place, (prediction, targets, prompt, row, metadata, extraction) in enumerate(
+        frame.select("prediction", "targets", "prompt", "row", "metadata", "extraction").iter_rows()
+    ):
+        options = code_options(row, metadata, where=f"row {place}", limits=policy.limits, faults=faults)
+        code = _code(prediction, extraction)
+        tasks.append(
+            "no code: the reply has an unclosed fence"
+            if code is None
+            else CodeTask(candidate=code, tests=tuple(targets), prompt=prompt, **options)
+        )
+    if faults:
+        raise OptionError.of(faults, what="code_exec")
+    results = iter(run_code([task for task in tasks if isinstance(task, CodeTask)], policy=policy))
+    all_results = [
+        next(results)
+        if isinstance(task, CodeTask)
+        else CodeResult(exit_code="error", score=0.0, passed=0, total=0, reason=task, verdict="none")
+        for task in tasks
+    ]
+    return pl.DataFrame(
+        {"score": [result.score for result in all_results], "detail": [detail_text(result) for result in all_results]},
+        schema={"score": pl.Float64, "detail": pl.String},
+    )
+
+
+def detail_text(result: CodeResult) -> str:
+    """Write what SCORES keeps of a result, as JSON; without its seconds, which are other ones in each run."""
+    kept = [
+        {"test": one.test, "outcome": one.outcome} | ({"reason": one.reason} if one.reason else {})
+        for one in result.assertions[:DETAIL_ASSERTIONS]
+    ]
+    detail = {
+        "exit_code": result.exit_code, "passed": result.passed, "total": result.total, "reason": result.reason,
+        "verdict": result.verdict, "assertions": kept,
+    }  # fmt: skip
+    return clean(dumps(detail))
+
+
+def _code(prediction: str, extraction: str) -> str | None:
+    """Take the code of an answer; a suite's extraction ``none`` leaves the fence to this metric."""
+    config = loads(extraction)
+    if isinstance(config, Mapping) and config.get("type") == "none":
+        return post_process(prediction, "extract_code_block")
+    return prediction
+
+
+def _given(row: Any, metadata: Any, name: str) -> Any:
+    for place in (row, metadata):
+        if isinstance(place, Mapping) and place.get(name) is not None:
+            return place[name]
+    return None
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, str):  # a Number is a text too
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _truth(value: Any) -> bool | None:
+    if isinstance(value, str) and not isinstance(value, Number):
+        return {"true": True, "false": False, "": False}.get(value.strip().lower())
+    return value if isinstance(value, bool) else None
+
+
+def _fault(where: str, name: str, value: Any, allowed: str) -> Fault:
+    shown = dumps(value)
+    return Fault(f"{where}.{name}", "bad_value", f"is {shown[:60]}, not {allowed}", "correct it in the data")
+
+
+CODE_EXEC = Metric(
+    name="code_exec",
+    compute=_compute,
+    needs=("prompt", "row", "metadata", "extraction"),
+    binary=True,
+    description="passed assertions / all assertions of generated code, run in the sandbox",
+    source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: functional correctness; here a share",
+)
