@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 
 from evalframe.errors import Fault, SchemaError
-from evalframe.frames import check, empty
-from evalframe.jsontext import JsonTextError, dumps, loads
+from evalframe.frames import FrameSchema, check, empty
+from evalframe.jsontext import JsonTextError, clean, dumps, loads, text_of
 from evalframe.metrics import Metric
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS, SCORES, TASK_METRICS
 from evalframe.words import Fate
 
+# what the summary needs of GENERATIONS: the texts of a large run would not fit
+OUTCOMES = FrameSchema("outcomes", "what became of one call", GENERATIONS.columns[:5], key=CALL_KEY)
 FULL_MARKS = 1 - 1e-6  # rounding apart, a 1
 HALF_MARKS = 0.5
 GROUP = ("model_id", "task_id", "metric")
@@ -47,7 +49,8 @@ def score_answers(
     Args:
         answers: Of the same calls as ``generations``.
         generations: All calls, or a segment of them.
-        rows: The samples of these calls; more is no harm.
+        rows: The samples of these calls; more is no harm. A ``row.<path>`` or ``metadata.<key>`` that a metric needs
+            and that is no column is read from ``row`` or ``metadata``.
         policy: What code under test may use.
 
     Nulls: no calls, or no registered metric, is an empty frame.
@@ -138,9 +141,38 @@ def _score_metric(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame, polic
 
 
 def _inputs(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    there = [name for name in metric.needs if name in rows.columns]  # ``measure`` names those that are not
-    samples = rows.select("targets", *there)[calls["row_place"]]
-    return samples.with_columns(calls["extracted_output"].alias("prediction"))
+    """Give the columns that a metric asks for: one row a call."""
+    samples = rows.select("targets", *(name for name in metric.needs if name in rows.columns))[calls["row_place"]]
+    read = [_field(name, rows, calls["row_place"]) for name in metric.needs if name not in rows.columns]
+    return samples.with_columns(calls["extracted_output"].alias("prediction"), *read)
+
+
+def _field(name: str, rows: pl.DataFrame, places: pl.Series) -> pl.Series:
+    """Read a field that no column was made of: ``row.<path>`` or ``metadata.<key>``, null where it is missing.
+
+    In Python, because the values of one field may be of many types; each sample of the calls is parsed once.
+    """
+    source, _, path = name.partition(".")
+    used = places.unique()
+    found = {place: _value(loads(text), path) for place, text in zip(used, rows[source][used], strict=True)}
+    return pl.Series(name, [found[place] for place in places], dtype=pl.String)
+
+
+def _value(record: Any, path: str) -> str | None:
+    """Follow a dotted path, an exact key first; give the value as templates render it."""
+    value = record.get(path) if isinstance(record, dict) and path in record else _step(record, path)
+    return None if value is None else clean(text_of(value))
+
+
+def _step(value: Any, path: str) -> Any:
+    for key in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return None
+    return value
 
 
 def _with_rule(details: pl.Series, rules: pl.Series) -> pl.Series:
@@ -150,9 +182,7 @@ def _with_rule(details: pl.Series, rules: pl.Series) -> pl.Series:
     """
     if details.null_count() == len(details):
         return details
-    merged = [
-        None if detail is None else _merged(detail, rule) for detail, rule in zip(details, rules, strict=True)
-    ]
+    merged = [None if detail is None else _merged(detail, rule) for detail, rule in zip(details, rules, strict=True)]
     return pl.Series("detail", merged, dtype=pl.String)
 
 
@@ -206,7 +236,7 @@ def summarise_tasks(
     score is in no mean.
 
     Frame in:
-        SCORES, ROWS, GENERATIONS.
+        SCORES, ROWS, GENERATIONS (or a part of its columns).
 
     Frame out:
         TASK_METRICS. Counts are of calls. With ``generations``, a model that was never called on a task has its
@@ -215,7 +245,8 @@ def summarise_tasks(
     Args:
         scores: Of all calls, not of a segment.
         rows: The samples; they declare aggregation, direction (see ``score_answers``) and the headline metric.
-        generations: Of the same calls; None: skipped calls are not known and count 0.
+        generations: Of the same calls, or only their keys and ``status``; None: skipped calls are not known and
+            count 0.
 
     Nulls: nothing scored is a null value with its counts; aggregation ``none`` is a null value; a metric that the
     task does not declare counts as aggregation ``none``.
@@ -230,7 +261,7 @@ def summarise_tasks(
     groups = [scores.select(GROUP)]
     skipped = pl.DataFrame(schema={"model_id": pl.String, "task_id": pl.String, "n_skipped": pl.Int64})
     if generations is not None:
-        check(generations, GENERATIONS)
+        check(generations.select(name for name in OUTCOMES.names if name in generations.columns), OUTCOMES)
         planned = generations.select("model_id", "task_id").unique()
         groups.append(planned.join(declared.filter("registered"), on="task_id").select(GROUP))
         skipped = generations.group_by("model_id", "task_id").agg(

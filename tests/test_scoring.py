@@ -129,8 +129,20 @@ def test_a_metric_sees_the_columns_of_its_sample() -> None:
     rows = rows.with_columns(pl.Series("row.want", ["a", "b", "c"]))
     replies = {("m", "t", i, k): text for i, k, text in [(0, 0, "a"), (0, 1, "b"), (1, 0, "b"), (2, 0, "b")]}
     assert run(rows, replies)["score"].to_list() == [1, 0, 1, 0]
-    with pytest.raises(SchemaError, match=r"'matches_row' needs the columns row\.want"):
-        run(rows.drop("row.want"), replies)
+
+
+def test_a_field_that_no_column_was_made_of_is_read_from_the_record() -> None:
+    seen = []
+
+    @metric("looks", needs=("row.a.1", "row.b.c", "metadata.d", "row.none"))
+    def looks(frame: pl.DataFrame) -> pl.Expr:
+        seen.append(frame.drop("prediction", "targets").rows())
+        return pl.col("prediction") == "x"
+
+    record, metadata = '{"a":["u",2.50],"b.c":{"e":[1]},"b":{"c":"other"}}', '{"d":true,"none":1}'
+    rows = make_rows({"t": ["looks"]}, [["-"]] * 2, row=record, metadata=metadata)
+    run(rows, {("m", "t", i, k): "x" for i in range(2) for k in range(2)})
+    assert seen[-1] == [("2.50", '{"e":[1]}', "true", None)] * 4
 
 
 def test_a_bad_score_names_the_call() -> None:

@@ -105,6 +105,10 @@ def test_what_was_never_called_has_its_rows() -> None:
         ("m", "t", "f1", 1.0, 2, 1, 0, 1), ("m", "u", "exact_match", None, 1, 0, 0, 1),
         ("n", "u", "exact_match", None, 1, 0, 1, 0),
     ]  # fmt: skip
+    outcomes = generations.select("model_id", "task_id", "sample_index", "repeat", "status")
+    assert summarise_tasks(scores, rows=rows, generations=outcomes).equals(summary)
+    with pytest.raises(SchemaError, match="status: the column is missing"):
+        summarise_tasks(scores, rows=rows, generations=outcomes.drop("status"))
     without = summarise_tasks(scores, rows=rows)
     assert without.select(columns).rows() == [
         ("m", "t", "f1", 1.0, 1, 1, 0, 0), ("n", "u", "exact_match", None, 1, 0, 1, 0),
