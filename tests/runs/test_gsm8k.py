@@ -1,0 +1,96 @@
+"""Real input with known right answers: GSM8K's test questions and the published outputs of four models."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import evalframe as ef
+
+RIGHT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
+QUESTIONS = 1319
+
+
+@pytest.fixture(scope="module")
+def published(shared_data: Path) -> pl.DataFrame:
+    """The outputs as replay rows, with the published verdict beside them."""
+    lines = (shared_data / "gsm8k" / "example_model_solutions.jsonl").read_text("utf-8").splitlines()
+    nested = [json.loads(line) for line in lines]
+    return pl.DataFrame(
+        [
+            {
+                "model_id": model,
+                "task_id": "gsm8k",
+                "sample_index": index,
+                "output_text": record[model]["solution"],
+                "is_correct": record[model]["is_correct"],
+            }
+            for model in RIGHT
+            for index, record in enumerate(nested)
+        ]
+    )
+
+
+@pytest.fixture(scope="module")
+def gsm8k(shared_data: Path, published: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> ef.Run:
+    manifest = {
+        "tasks": [
+            {
+                "id": "gsm8k",
+                "type": "math",
+                "dataset": {"file_id": "gsm8k_test", "format": "jsonl"},
+                "prompt_template": "{{question}}",
+                "target_template": "{{answer}}",
+                "output_extraction": {"type": "number"},
+                "metrics": [{"id": "numeric_match"}],
+            }
+        ]
+    }
+    return ef.run(
+        manifest,
+        ef.replay(published.drop("is_correct")),
+        files={"gsm8k_test": shared_data / "gsm8k" / "test.jsonl"},
+        out=tmp_path_factory.mktemp("gsm8k") / "run",
+        progress=False,
+    )
+
+
+def test_every_question_is_scored_for_every_model(gsm8k: ef.Run) -> None:
+    assert gsm8k.rows.height == QUESTIONS
+    assert gsm8k.scores["fate"].unique().to_list() == ["scored"]
+    assert gsm8k.scores.height == QUESTIONS * len(RIGHT)
+
+
+def test_exactly_the_published_numbers_are_right(gsm8k: ef.Run) -> None:
+    right = gsm8k.scores.group_by("model_id").agg(pl.col("correct").sum())
+    assert dict(right.iter_rows()) == RIGHT
+
+
+def test_each_single_verdict_agrees_with_the_published_one(gsm8k: ef.Run, published: pl.DataFrame) -> None:
+    both = gsm8k.scores.join(published, on=["model_id", "task_id", "sample_index"], how="inner")
+    assert both.height == QUESTIONS * len(RIGHT)
+    assert both.filter(pl.col("correct") != pl.col("is_correct")).is_empty()
+
+
+def test_the_leaderboard_says_so_with_intervals(gsm8k: ef.Run) -> None:
+    board = gsm8k.leaderboard()
+    assert board["model_id"].to_list() == sorted(RIGHT, key=lambda model: -RIGHT[model])
+    for row in board.to_dicts():
+        share = RIGHT[row["model_id"]] / QUESTIONS
+        assert row["mean_score"] == pytest.approx(share, abs=1e-12)
+        half = 1.96 * (share * (1 - share) / QUESTIONS) ** 0.5
+        assert row["mean_ci_lo"] == pytest.approx(share - half, abs=0.003)
+        assert row["mean_ci_hi"] == pytest.approx(share + half, abs=0.003)
+
+
+def test_pairwise_is_paired_on_the_questions(gsm8k: ef.Run) -> None:
+    pairs = {(row["model_a"], row["model_b"]): row for row in gsm8k.pairwise().to_dicts()}
+    assert len(pairs) == 6
+    close = pairs["175b_finetuning", "6b_verification"]
+    assert close["n_pairs"] == QUESTIONS
+    assert close["diff_mean"] == pytest.approx((458 - 515) / QUESTIONS, abs=1e-12)
+    assert close["significant"]
+    assert close["p_value"] < 0.01

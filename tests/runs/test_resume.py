@@ -1,0 +1,140 @@
+"""A run killed with SIGKILL in the middle goes on: no committed call is made again, no sample has two rows."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import evalframe as ef
+from evalframe.errors import AdapterError, RunFolderError, VersionMismatch
+from evalframe.frames import check
+from evalframe.generate.journal import Journal
+from evalframe.schemas import CALL_KEY, GENERATIONS
+
+N = 60
+
+# each call appends its sample to a file of calls, and blocks when the gate file is not there
+CHILD = """
+import sys, pathlib, time
+import evalframe as ef
+
+folder, calls, gate, stop_after = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3]), int(sys.argv[4])
+made = 0
+
+def answer(prompt):
+    global made
+    made += 1
+    if made > stop_after:
+        gate.touch()
+        time.sleep(600)
+    with open(calls, "a") as log:
+        log.write(prompt + "\\n")
+    return prompt.split()[-1]
+
+source = [{"task_id": f"t{i:03}", "category": "arithmetic", "prompt": f"Say {i}", "targets": [str(i)],
+           "metric_name": "exact_match", "post_process": "strip_whitespace"} for i in range(%d)]
+ef.run(source, [ef.from_callable("mine", answer), "mock/noisy"], out=folder, progress=False, parallel=False)
+""" % N
+
+
+def killed_run(tmp_path: Path, stop_after: int) -> tuple[Path, Path]:
+    """Start a run in a process of its own, wait until it blocks in a call, and kill it."""
+    folder, calls, gate = tmp_path / "run", tmp_path / "calls", tmp_path / "gate"
+    command = [sys.executable, "-c", CHILD, str(folder), str(calls), str(gate), str(stop_after)]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not gate.exists():
+        assert child.poll() is None, child.stderr and child.stderr.read().decode()
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+    return folder, calls
+
+
+def answering(calls: Path) -> ef.ModelAdapter:
+    def answer(prompt: str) -> str:
+        with calls.open("a") as log:
+            log.write(prompt + "\n")
+        return prompt.split()[-1]
+
+    return ef.from_callable("mine", answer)
+
+
+@pytest.mark.parametrize("stop_after", [0, 1, 37])
+def test_a_killed_run_resumes(tmp_path: Path, stop_after: int) -> None:
+    folder, calls = killed_run(tmp_path, stop_after)
+    with Journal.open(folder / "journal.sqlite") as journal:
+        committed = journal.done()
+    assert committed.filter(pl.col("model_id") == "mine").height == stop_after
+
+    done = ef.resume(folder, answering(calls), progress=False)
+
+    made = calls.read_text().splitlines()
+    assert sorted(made) == sorted(f"Say {i}" for i in range(N)), "each call once: none lost, none made again"
+    assert done.record["status"] == "complete"
+    generations = check(done.generations, GENERATIONS)
+    assert generations.height == 2 * N
+    assert generations["status"].unique().to_list() == ["completed"]
+    assert generations.select(CALL_KEY).is_duplicated().sum() == 0
+    scores = dict(done.leaderboard().select("model_id", "mean_score").iter_rows())
+    assert scores["mine"] == 1.0
+
+
+def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None:
+    folder, calls = killed_run(tmp_path, 20)
+    resumed = ef.resume(folder, answering(calls), progress=False)
+    source = [row for row in map(__import__("json").loads, resumed.rows["row"])]
+    whole = ef.run(source, [answering(calls), "mock/noisy"], out=tmp_path / "whole", progress=False)
+    times = ["started_at", "latency_seconds"]
+    assert resumed.generations.drop(times).equals(whole.generations.drop(times))
+    for name in ("rows", "answers", "scores", "task_metrics"):
+        assert getattr(resumed, name).equals(getattr(whole, name)), name
+    assert resumed.leaderboard().equals(whole.leaderboard())
+
+
+def test_a_killed_run_can_be_read_and_is_marked_partial(tmp_path: Path) -> None:
+    folder, _ = killed_run(tmp_path, 5)
+    partial = ef.load(folder)
+    assert partial.record["status"] == "partial"
+    mine = partial.generations.filter(pl.col("model_id") == "mine")
+    assert dict(mine["status"].value_counts().iter_rows()) == {"completed": 5, "skipped": N - 5}
+    assert mine.filter(pl.col("status") == "skipped")["error_type"].unique().to_list() == ["interrupted"]
+    row = partial.leaderboard().filter(pl.col("model_id") == "mine").to_dicts()[0]
+    assert (row["n_scored"], row["n_skipped"], row["mean_score"]) == (5, N - 5, 1.0)
+
+
+def test_a_model_that_was_an_object_must_be_handed_in_again(tmp_path: Path) -> None:
+    folder, _ = killed_run(tmp_path, 3)
+    with pytest.raises(AdapterError, match=r"mine; hand them in again"):
+        ef.resume(folder, progress=False)
+
+
+def test_changed_rows_are_refused(tmp_path: Path) -> None:
+    folder, calls = killed_run(tmp_path, 3)
+    rows = folder / "rows.parquet"
+    rows.write_bytes(rows.read_bytes() + b" ")
+    with pytest.raises(VersionMismatch, match=r"rows.parquet was changed"):
+        ef.resume(folder, answering(calls), progress=False)
+
+
+def test_two_resumers_at_once_are_refused(tmp_path: Path) -> None:
+    folder, calls = killed_run(tmp_path, 3)
+    from evalframe.store import RunFolder
+
+    with RunFolder(folder).locked(), pytest.raises(RunFolderError, match="another process is writing this run"):
+        ef.resume(folder, answering(calls), progress=False)
+
+
+def test_what_is_no_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"there is no such folder; give the folder that run\(\) wrote"):
+        ef.load(tmp_path / "nowhere")
+    with pytest.raises(RunFolderError, match=r"it has no run.json"):
+        ef.load(tmp_path)
