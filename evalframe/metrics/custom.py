@@ -82,7 +82,7 @@ def metric(
         compute = _Function(function, takes_frame, needs_target, parameters)
         settings: dict[str, Any] = {
             "name": name,
-            "needs": tuple(needs),
+            "needs": tuple(dict.fromkeys(column for column in needs if column != "targets")),
             "range": (float(range[0]), float(range[1])),
             "higher_is_better": higher_is_better,
             "needs_target": needs_target,

@@ -45,7 +45,7 @@ def test_one_frame(as_what: str) -> None:
 
 
 def test_a_column_of_the_data() -> None:
-    @metric("in_budget", needs=("row.budget",))
+    @metric("in_budget", needs=("row.budget", "targets", "row.budget"))
     def in_budget(frame: pl.DataFrame) -> pl.Expr:
         return pl.col("prediction").str.len_chars() <= pl.col("row.budget").cast(pl.Int64)
 
