@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+import textwrap
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +57,7 @@ def is_text(value: Any) -> bool:
 
 def is_list(value: Any) -> bool:
     """Whether a value is a list (a tuple from memory counts)."""
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+    return type(value) is list or (isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray))
 
 
 def _missing(record: Mapping[str, Any]) -> Iterator[Broken]:
@@ -221,18 +222,33 @@ def _not_json(value: Any, place: str) -> Iterator[Broken]:
 
 
 def _python_fault(code: str, *, empty_is_legal: bool = False) -> str:
-    """Say why a text is no Python; it is parsed, never compiled or run. Empty where it is Python."""
+    """Say why a text is no Python; it is parsed, never compiled or run. Empty where it is Python.
+
+    An indent that all lines share is no fault, nor are the blanks around an expression.
+    """
+    text = textwrap.dedent(code)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "\d" in a plain string is legal, and the author's business
-            tree = ast.parse(code.strip())
+        statements = _tree(text, "exec").body
     except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
+        return "" if _is_expression(text.strip()) else f"line {error.lineno}: {error.msg}"
     except ValueError as error:  # a zero byte
         return str(error)
     except (RecursionError, MemoryError):
         return "is nested too deeply"
-    return "" if tree.body or empty_is_legal else "there is no code in it"
+    return "" if statements or empty_is_legal else "there is no code in it"
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        return bool(_tree(text, "eval"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _tree(text: str, mode: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "\d" in a plain string is legal, and the author's business
+        return ast.parse(text, mode=mode)
 
 
 def _illegal_pairs(record: Mapping[str, Any]) -> Iterator[Broken]:

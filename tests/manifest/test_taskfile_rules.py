@@ -140,6 +140,7 @@ def test_mcq_has_exactly_one_letter(targets: list[str], legal: bool) -> None:
     [
         ("add(1, 2) == 3", True), ("  add(1, 2) == 3\n", True), ("def check(f):\n    assert f(1)\ncheck(add)", True),
         ("re.match('\\d', add())", True), ("assert add(1, 2) == 3", True),
+        ("  a = 1\n  assert add(a, 2)\n", True), ("  (add(1, 2)\n== 3)\n", True), ("  a = 1\nassert a", False),
         ("", False), ("   ", False), ("# nothing", False), ("add(1, 2", False), ("add(1) ==", False), ("a\0b", False),
         ("-" * 100_000 + "1", False),
     ],
