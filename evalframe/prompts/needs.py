@@ -99,7 +99,7 @@ def field_faults(task: Task, records: pl.DataFrame, pool: pl.DataFrame | None) -
     if pool is not None:  # over other rows the task's own templates are to be looked at again
         own = {name: text if text is not None else named[name.removeprefix("fewshot.")] for name, text in own.items()}
     faults += _missing(task, own, records if pool is None else pool)
-    example = {"fewshot.example_template": task.fewshot.example_template}
+    example: dict[str, str | None] = {"fewshot.example_template": task.fewshot.example_template}
     return faults + _missing(task, example, records if pool is None else pool, besides=[*EXAMPLE_PARTS])
 
 

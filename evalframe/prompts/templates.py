@@ -210,8 +210,8 @@ def _detail(part: Placeholder) -> str:
 
 
 def _remedy(part: Placeholder, known: Sequence[str]) -> str:
-    near = nearest(part.path, known)
-    meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"the rows have {_listed(known)}"
+    near = nearest(part.path, known, most=1)
+    meant = f"did you mean {near[0]!r}?" if near else f"the rows have {_listed(known)}"
     return meant if part.kind == "field" else f"give the task its choices; {meant}"
 
 
