@@ -129,7 +129,7 @@ def test_wrong_answers_of_other_kinds() -> None:
         ast.parse('def f(x):\n    """Do."""\n' + wrong_answer("", CODE, 0.5))
     words = set(wrong_answer("", SUMMARY, 0.5).split())
     assert len(words) > 4
-    assert not words & set(["the", "cat", "sat", "a"])
+    assert not words & {"the", "cat", "sat", "a"}
 
 
 TARGET = st.one_of(

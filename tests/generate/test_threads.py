@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from datetime import UTC, datetime
 
@@ -12,6 +13,7 @@ from evalframe.adapters import CallFailed, Generation
 from evalframe.adapters.mock import from_name
 from evalframe.errors import AdapterError, OptionError, RunFolderError, SchemaError
 from evalframe.frames import check
+from evalframe.generate import lanes
 from evalframe.generate.threads import GenerateOptions, generate, record_missing
 from evalframe.limits import Limits
 from evalframe.schemas import CALL_KEY, GENERATIONS
@@ -204,6 +206,31 @@ def test_an_interrupt_of_a_sequential_run_leaves_a_whole_journal(rows, Model, jo
     with pytest.raises(KeyboardInterrupt):
         run(rows, [Model(answer)], journal, parallel=False)
     assert check(journal.generations(), GENERATIONS)["status"].to_list() == ["completed"] * 3 + ["skipped"] * 2
+
+
+def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(make_rows, Model, journal, monkeypatch) -> None:
+    crews = []
+
+    class Crew(lanes._Crew):
+        def __init__(self, *args) -> None:
+            super().__init__(*args)
+            crews.append(self)
+
+    def answer(prompt, task):
+        if task.sample_index == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        assert crews[0].halt.wait(60)
+        return Generation("paid for")
+
+    monkeypatch.setattr(lanes, "_Crew", Crew)
+    model, before = Model(answer), threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        run(make_rows({"a": 40}), [model], journal, concurrency=3)
+    assert threading.active_count() == before
+    generations = check(journal.generations(), GENERATIONS)
+    assert 1 <= len(model.seen) <= 3
+    assert generations["output_text"].count() == len(model.seen)
+    assert generations["status"].value_counts(sort=True).rows()[0] == ("skipped", 40 - len(model.seen))
 
 
 def test_an_error_of_the_journal_ends_the_run_and_no_thread_is_left(make_rows, Model, journal) -> None:
