@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalframe.errors import Fault, OptionError
+from evalframe.limits import Limits
+
 Array = NDArray[np.float64]
 BYTES_PER_CELL = 24  # of an index, a count and the count as a float
 
@@ -117,6 +120,18 @@ def interval(resampled: Array, *, level: float = 0.95) -> tuple[Array, Array]:
     tail = (1 - level) / 2
     lo, hi = np.quantile(resampled, [tail, 1 - tail], axis=0)
     return lo, hi
+
+
+def resamples_of(n_resamples: int | None, limits: Limits) -> int:
+    """Check a number of resamples; None is that of the limits."""
+    if n_resamples is None:
+        return limits.n_resamples
+    if isinstance(n_resamples, bool) or not isinstance(n_resamples, int) or n_resamples < 1:
+        fault = Fault(
+            "n_resamples", "bad_value", f"is {n_resamples!r}, not a whole number from 1 up", "10,000 is usual"
+        )
+        raise OptionError.of([fault], what="bootstrap")
+    return n_resamples
 
 
 def generator(seed: int, label: str) -> np.random.Generator:

@@ -52,8 +52,8 @@ class Brier:
     within_bin: float
 
 
-def pairs(confidences: Sequence[Any] | Array, correct: Sequence[Any] | Array, bins: int) -> tuple[Array, Array]:
-    """Check the input of a calibration and give both as float arrays.
+def pairs(confidences: Any, correct: Any, bins: int) -> tuple[Array, Array]:
+    """Check the input of a calibration, sequences or columns of any library, and give both as float arrays.
 
     Raises:
         OptionError: Names every fault and the first row of each: lengths that differ, a missing value, a confidence
@@ -115,7 +115,7 @@ def ece(table: Bins) -> float:
     """
     gaps = np.abs(table.mean_confidence - table.accuracy)
     total = int(table.n.sum())
-    return float(np.nansum(gaps * table.n) / total) if total else math.nan
+    return min(1.0, float(np.nansum(gaps * table.n) / total)) if total else math.nan
 
 
 def mce(table: Bins) -> float:

@@ -1,0 +1,114 @@
+"""Which metric each task is ranked by, and which tasks share one mean."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from evalframe.errors import OptionError, SchemaError
+from evalframe.frames import FrameSchema, check
+from evalframe.metrics import Metric
+from evalframe.registry import METRICS, suggestion
+from evalframe.schemas import METRIC_CHOICES
+
+CHOICE = {"task_id": pl.String, "metric": pl.String, "higher_is_better": pl.Boolean, "category": pl.String}
+
+
+def in_key_order(frame: pl.DataFrame, schema: FrameSchema) -> pl.DataFrame:
+    """Check a frame that may stand in any order, and give it sorted by its key: a person may have sorted it anew."""
+    try:
+        return check(frame, schema)
+    except SchemaError as error:
+        if any(fault.rule != "key" for fault in error.fault_records):
+            raise
+    return check(frame.sort(schema.key), schema)
+
+
+def registered(name: str) -> Metric | None:
+    """Give the registered metric of a name, or None."""
+    return METRICS.get(name) if name in METRICS else None
+
+
+def choose_metrics(
+    scores: pl.DataFrame, *, rows: pl.DataFrame | None, metric: str | None, batch: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Choose the metric of each task that is ranked: its headline, or ``metric`` where the task averages it.
+
+    Args:
+        scores: SCORES, sorted.
+        rows: ROWS, sorted, or None.
+        metric: A metric id, or None.
+        batch: Choices that a batch grader made, the columns of the result; they stand before the others.
+
+    Returns:
+        ``task_id`` (sorted), ``metric``, ``higher_is_better``, ``category`` (null without ``rows``). Lower is better
+        where the task or the registered metric says so.
+
+    Raises:
+        OptionError: No task has ``metric``; tasks differ about its direction; or, without ``rows``, a task has
+            several metrics and none was named.
+        SchemaError: A task of the scores has no rows.
+    """
+    if rows is None:
+        choice = _only_metrics(scores, metric)
+    else:
+        known = rows["task_id"].unique()
+        if unknown := sorted(set(scores["task_id"].unique()) - set(known)):
+            raise SchemaError(f"scores of tasks that have no rows: {', '.join(unknown[:5])}; give all rows of the run")
+        choice = _declared_metrics(rows, metric)
+    if batch is not None:
+        first = batch.unique("task_id", keep="first", maintain_order=True).select(list(CHOICE))
+        choice = pl.concat([first, choice.join(first, on="task_id", how="anti", maintain_order="left")])
+    lower = [name for name in choice["metric"].unique() if (m := registered(name)) and not m.higher_is_better]
+    choice = choice.with_columns(pl.col("higher_is_better") & ~pl.col("metric").is_in(lower))
+    if metric is not None and choice.is_empty() and (rows is not None or scores.height):
+        there = scores["metric"].unique().to_list()
+        raise OptionError(f"no task has a mean of the metric {metric!r}; {suggestion(metric, there)}")
+    if metric is not None and choice["higher_is_better"].n_unique() > 1:
+        raise OptionError(
+            f"some tasks take {metric!r} as better when higher, others when lower; "
+            "rank them apart: filter the scores and rows by task_id first"
+        )
+    return choice.sort("task_id")
+
+
+def in_one_mean(choice: pl.DataFrame, cells: pl.DataFrame) -> pl.Series:
+    """Say for each task of ``choice`` whether it is in the combined mean: higher is better, scores in [0, 1].
+
+    The others are left out of it and are ranked alone, by ``metric``. Where no task qualifies and all have the same
+    metric, they are that ranking.
+    """
+    beyond = {
+        name: not 0 <= m.range[0] <= m.range[1] <= 1 for name in choice["metric"].unique() if (m := registered(name))
+    }
+    seen = cells.group_by("task_id").agg(seen_beyond=((pl.col("low") < 0) | (pl.col("high") > 1)).any())
+    fits = choice.join(seen, on="task_id", how="left", maintain_order="left").select(
+        fits=pl.col("higher_is_better")
+        & ~pl.col("metric").is_in([name for name, is_beyond in beyond.items() if is_beyond])
+        & ~pl.col("seen_beyond").fill_null(False)
+    )["fits"]
+    if not fits.any() and choice.select("metric", "higher_is_better").n_unique() == 1:
+        return pl.repeat(True, len(fits), dtype=pl.Boolean, eager=True).alias("fits")
+    return fits
+
+
+def _only_metrics(scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+    choice = scores.select("task_id", "metric").unique()
+    if metric is not None:
+        choice = choice.filter(pl.col("metric") == metric)
+    elif several := choice.filter(pl.col("task_id").is_duplicated())["task_id"].unique().sort().to_list():
+        raise OptionError(
+            f"tasks with several metrics: {', '.join(several[:5])}; "
+            "give rows=, which say what the headline metric is, or name one with metric="
+        )
+    return choice.with_columns(
+        higher_is_better=pl.lit(True), category=pl.lit(None, dtype=pl.String)
+    ).select(list(CHOICE))  # fmt: skip
+
+
+def _declared_metrics(rows: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+    tasks = rows.unique("task_id", keep="first", maintain_order=True).select("task_id", "category", "metrics")
+    choices = tasks.cast({"metrics": METRIC_CHOICES}).explode("metrics").unnest("metrics").rename({"id": "metric"})
+    means = choices.filter(pl.col("aggregation") == "mean")
+    if metric is not None:
+        means = means.filter(pl.col("metric") == metric)
+    return means.unique("task_id", keep="first", maintain_order=True).select(list(CHOICE))

@@ -1,0 +1,281 @@
+"""SCORES -> LEADERBOARD: means over tasks with intervals, ranks with intervals, win rates, costs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from evalframe.calibrating import confidence_pairs, point_figures
+from evalframe.errors import Fault, OptionError
+from evalframe.frames import check
+from evalframe.headlines import choose_metrics, in_key_order, in_one_mean
+from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.metrics import Array
+from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
+from evalframe.stats.bootstrap import estimate, interval, resample, resamples_of
+from evalframe.stats.intervals import wilson
+from evalframe.units import BoolArray, Units, Weighting, unit_cells, unit_matrices
+
+TIE = 1e-12  # scores within it are equal: rounding apart
+COUNTED = ("n_scored", "n_unparsed", "n_failed", "n_grader_error", "n_skipped")
+
+
+def leaderboard(
+    scores: pl.DataFrame,
+    *,
+    rows: pl.DataFrame | None = None,
+    generations: pl.DataFrame | None = None,
+    task_metrics: pl.DataFrame | None = None,
+    metric: str | None = None,
+    weighting: Weighting = "task",
+    failures: Literal["omit", "zero"] = "omit",
+    common: bool = False,
+    ties: Literal["split", "all"] = "split",
+    n_resamples: int | None = None,
+    seed: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pl.DataFrame:
+    """Rank models by the mean over tasks of each task's headline metric.
+
+    ``mean_score``: repeats are averaged within their sample, samples within their task (a corpus metric adds up its
+    parts instead), tasks with each other. Tasks whose metric is better when lower, or leaves [0, 1], are not in the
+    mean, the win rate and the categories; rank them alone by ``metric``. Where no other task is there and they all
+    have one metric, they are ranked as if it had been named.
+
+    ``mean_ci_lo``, ``mean_ci_hi``: 95 %, percentile bootstrap within strata, n - 1 of n units drawn (``bootstrap``); a
+    task with two or more samples is a stratum, all tasks with one sample are one pooled stratum. Scores of 0 and 1 in
+    a single stratum get Wilson's interval (``wilson``) where there are fewer than ``limits.few_units`` units or all
+    are equal. Else a bootstrap that does not vary gives no interval (``none: all scores equal``, ``none: one unit``).
+
+    ``rank``: 1 + the number of models that are better by over 1e-12. ``rank_lo``, ``rank_hi``: 2.5 % and 97.5 %
+    quantiles of the rank over the same resamples, which all models share.
+
+    ``win_rate``: over the units that have a score of every model that has any, the best score wins.
+
+    Frame in:
+        SCORES, ROWS, GENERATIONS, TASK_METRICS, in any order.
+
+    Frame out:
+        LEADERBOARD, sorted by rank, then ``model_id``; models without a score last.
+
+    Args:
+        scores: Of all calls. Scores of metrics that are not ranked are no harm.
+        rows: Say what the headline metrics and categories are. Without them each task must have one metric, the
+            direction is the registered metric's (higher for others), and there are no categories.
+        generations: Give ``n_skipped`` (else 0), ``cost_usd``, ``total_tokens``, ``ece`` and ``brier`` (else null).
+            Cost and tokens are of all the model's calls, null where a completed call does not tell.
+        task_metrics: Give the values of batch graders, whose metrics have no scores of samples; each is one unit.
+        metric: Rank this metric over the tasks that average it, whatever its direction and range.
+        weighting: ``task``: each task counts the same; ``sample``: each sample does.
+        failures: ``omit``: failed samples are in no mean; ``zero``: they count as the metric's worst score, so that
+            ``mean_score`` is ``mean_all``, in interval, rank and categories too. A sample is failed where it has no
+            score and a call without a reply; where only its grader failed it is in no mean.
+        common: Only units that have a score of every model that has any.
+        ties: ``split``: models that tie share the win, and win rates add up to 1; ``all``: each gets it.
+        n_resamples: 1 or more; None: ``limits.n_resamples``.
+        seed: Of the bootstrap. Draws depend on it, on the task ids and the numbers of their samples, on nothing else.
+        limits: The table of numbers.
+
+    Nulls: a model without a score has null rank, mean and interval; ``win_rate`` is null without common units.
+
+    Raises:
+        SchemaError: A frame is not what it is called, or a task of the scores has no rows.
+        OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``.
+    """
+    _check_options(weighting=weighting, failures=failures, ties=ties)
+    resamples = resamples_of(n_resamples, limits)
+    scores = in_key_order(scores, SCORES)
+    rows = None if rows is None else in_key_order(rows, ROWS)
+    generations = None if generations is None else in_key_order(generations, GENERATIONS)
+    batch = _batch_values(task_metrics, scores, metric)
+
+    choice = choose_metrics(scores, rows=rows, metric=metric, batch=batch)
+    chosen = scores.join(choice, on=["task_id", "metric"], how="semi", maintain_order="left")
+    cells = pl.concat([unit_cells(chosen, choice), _batch_cells(batch)])
+    models = _models(scores, batch, generations)
+    mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice
+    units = unit_matrices(chosen, cells, mean_of, models)
+    judged: BoolArray = np.any(~np.isnan(units.scores), axis=0)
+    shared: BoolArray = np.all(~np.isnan(units.scores[:, judged]), axis=1)
+    win_rate = _win_rate(units, judged, shared, ties)
+    if common:
+        units = units.only(shared)
+    with_failures = units.with_failures_as_worst()
+    mean_all = _means(with_failures, weighting)
+    units = with_failures if failures == "zero" else units
+
+    board = (
+        pl.DataFrame({"model_id": models}, schema={"model_id": pl.String})
+        .with_columns(_standings(units, weighting, resamples, seed, limits))
+        .with_columns(win_rate=win_rate, mean_all=mean_all)
+        .join(_counts(chosen, cells, batch, generations, choice, rows), on="model_id", how="left")
+        .join(_costs(generations), on="model_id", how="left")
+        .join(_calibration(scores, generations, choice), on="model_id", how="left")
+        .with_columns(_categories(units, choice, weighting))
+        .with_columns(pl.col(*COUNTED, "tasks_completed").fill_null(0), pl.col(pl.Float64).fill_nan(None))
+        .with_columns(n_samples=pl.sum_horizontal(COUNTED))
+        .sort("rank", "model_id", nulls_last=True)
+    )
+    extra = sorted(name for name in board.columns if name not in LEADERBOARD.dtypes)
+    return check(board.select(*LEADERBOARD.names, *extra), LEADERBOARD)
+
+
+def _check_options(**given: str) -> None:
+    allowed = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
+    faults = [
+        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}")
+        for name, value in given.items()
+        if value not in allowed[name]
+    ]
+    if faults:
+        raise OptionError.of(faults, what="leaderboard")
+
+
+def _models(*frames: pl.DataFrame | None) -> tuple[str, ...]:
+    return tuple(sorted({model for frame in frames if frame is not None for model in frame["model_id"].unique()}))
+
+
+def _batch_values(task_metrics: pl.DataFrame | None, scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+    """Give the rows of TASK_METRICS that only a batch grader knows, of the metric that is ranked."""
+    if task_metrics is None:
+        return pl.DataFrame(schema=TASK_METRICS.dtypes)
+    wanted = pl.col("headline") if metric is None else pl.col("metric") == metric
+    return (
+        in_key_order(task_metrics, TASK_METRICS)
+        .filter((pl.col("source") == "grader") & (pl.col("aggregation") == "mean") & wanted)
+        .join(scores, on=["task_id", "metric"], how="anti", maintain_order="left")
+    )
+
+
+def _batch_cells(batch: pl.DataFrame) -> pl.DataFrame:
+    """Take each batch value as one unit of its task."""
+    value = pl.col("value")
+    return batch.filter(value.is_not_null()).select(
+        "model_id", "task_id", sample_index=pl.lit(0, pl.Int64), score=value, failed=pl.lit(False),
+        low=value, high=value, binary=pl.lit(False),
+    )  # fmt: skip
+
+
+def _means(units: Units, weighting: Weighting) -> Array:
+    strata = units.strata(weighting)
+    return estimate(strata) if strata else np.full(len(units.models), np.nan)
+
+
+def _standings(units: Units, weighting: Weighting, resamples: int, seed: int, limits: Limits) -> pl.DataFrame:
+    """Give the means with their intervals, the ranks with theirs, and the method: a row a model."""
+    n_models = len(units.models)
+    means, n = _means(units, weighting), (~np.isnan(units.scores)).sum(axis=0)
+    lo, hi = np.full(n_models, np.nan), np.full(n_models, np.nan)
+    rank_lo, rank_hi, varies = lo.copy(), hi.copy(), np.zeros(n_models, np.bool_)
+    strata, scored = units.strata(weighting), np.flatnonzero(~np.isnan(means))
+    if len(scored):
+        resampled = resample(strata, n_resamples=resamples, seed=seed, max_bytes=limits.resample_bytes)[:, scored]
+        lo[scored], hi[scored] = interval(resampled)
+        varies[scored] = np.ptp(resampled, axis=0) > TIE
+        ranks = _ranks(resampled, units.higher_is_better)
+        rank_lo[scored], rank_hi[scored] = np.quantile(ranks, [0.025, 0.975], axis=0, method="inverted_cdf")
+    by_wilson = units.binary & (len(strata) == 1) & (n > 0) & (~varies | (n < limits.few_units))
+    if by_wilson.any():
+        wilson_lo, wilson_hi = wilson(means * n, n)
+        lo, hi = np.where(by_wilson, wilson_lo, lo), np.where(by_wilson, wilson_hi, hi)
+    method = np.select(
+        [by_wilson, varies, n == 0, n == 1],
+        ["wilson", "bootstrap", "none: nothing scored", "none: one unit"],
+        "none: all scores equal",
+    )
+    none = ~by_wilson & ~varies
+    ranks = np.where(np.isnan(means), np.nan, _ranks(means[None, :], units.higher_is_better)[0])
+    return pl.DataFrame(
+        {
+            "rank": ranks,
+            "rank_lo": np.where(none, np.nan, rank_lo),
+            "rank_hi": np.where(none, np.nan, rank_hi),
+            "mean_score": means,
+            "mean_ci_lo": np.where(none, np.nan, lo),
+            "mean_ci_hi": np.where(none, np.nan, hi),
+            "ci_method": pl.Series(method, dtype=pl.String),
+        }
+    ).with_columns(pl.col("rank", "rank_lo", "rank_hi").fill_nan(None).cast(pl.Int64))
+
+
+def _ranks(means: Array, higher_is_better: bool) -> Array:
+    """Give 1 + the number of models that are better, along the last axis; NaN is better than none."""
+    signed = means if higher_is_better else -means
+    ranks = np.ones(signed.shape)
+    for model in range(signed.shape[-1]):  # a table of all pairs on all resamples would not be bounded
+        ranks += signed[..., model : model + 1] > signed + TIE
+    return ranks
+
+
+def _win_rate(units: Units, judged: BoolArray, shared: BoolArray, ties: str) -> Array:
+    """Give the share of the shared units on which each model is best."""
+    rates = np.full(len(units.models), np.nan)
+    scores = units.scores[shared][:, judged] * (1 if units.higher_is_better else -1)
+    if scores.size:
+        wins = (scores >= scores.max(axis=1, keepdims=True) - TIE).astype(np.float64)
+        rates[judged] = np.minimum(1.0, (wins / wins.sum(axis=1, keepdims=True) if ties == "split" else wins).mean(0))
+    return rates
+
+
+def _categories(units: Units, choice: pl.DataFrame, weighting: Weighting) -> list[pl.Series]:
+    found = []
+    for category in choice["category"].drop_nulls().unique().sort():  # each has its own set of tasks
+        strata = units.strata(weighting, of_tasks=(units.tasks["category"] == category).fill_null(False).to_numpy())
+        values = estimate(strata) if strata else np.full(len(units.models), np.nan)
+        found.append(pl.Series(f"category.{category}", values))
+    return found
+
+
+def _counts(
+    chosen: pl.DataFrame,
+    cells: pl.DataFrame,
+    batch: pl.DataFrame,
+    generations: pl.DataFrame | None,
+    choice: pl.DataFrame,
+    rows: pl.DataFrame | None,
+) -> pl.DataFrame:
+    """Count calls by fate, over all tasks that have a ranked metric, in the combined mean or not."""
+    fates = [name.removeprefix("n_") for name in COUNTED[:-1]]
+    counted = chosen.group_by("model_id").agg(
+        (pl.col("fate") == fate).sum().cast(pl.Int64).alias(f"n_{fate}") for fate in fates
+    )
+    parts = [counted, batch.select("model_id", *COUNTED)]
+    if generations is not None:
+        # a task that was never called has no scores: only rows say whether it has a headline metric
+        calls = generations.filter(pl.col("status") == "skipped").join(batch, on=["model_id", "task_id"], how="anti")
+        if rows is not None:
+            calls = calls.join(choice, on="task_id", how="semi")
+        parts.append(calls.group_by("model_id").agg(n_skipped=pl.len().cast(pl.Int64)))
+    completed = (
+        cells.filter(pl.col("score").is_not_null())
+        .group_by("model_id")
+        .agg(tasks_completed=pl.col("task_id").n_unique().cast(pl.Int64))
+    )
+    return (
+        pl.concat([*parts, completed], how="diagonal")
+        .group_by("model_id")
+        .agg(pl.col(*COUNTED, "tasks_completed").sum())
+    )
+
+
+def _costs(generations: pl.DataFrame | None) -> pl.DataFrame:
+    """Add up dollars and tokens of all calls; null where a completed call does not tell."""
+    if generations is None:
+        return pl.DataFrame(schema={"model_id": pl.String, "cost_usd": pl.Float64, "total_tokens": pl.Int64})
+    completed = pl.col("status") == "completed"
+    tokens = pl.col("input_tokens") + pl.col("output_tokens")
+    return generations.group_by("model_id", maintain_order=True).agg(
+        cost_usd=pl.when(~(completed & pl.col("cost_usd").is_null()).any()).then(pl.col("cost_usd").sum()),
+        total_tokens=pl.when(~(completed & tokens.is_null()).any()).then(tokens.sum()),
+    )
+
+
+def _calibration(scores: pl.DataFrame, generations: pl.DataFrame | None, choice: pl.DataFrame) -> pl.DataFrame:
+    schema = {"model_id": pl.String, "ece": pl.Float64, "brier": pl.Float64}
+    if generations is None:
+        return pl.DataFrame(schema=schema)
+    pairs = confidence_pairs(scores, generations, choice)
+    found = [(its["model_id"][0], *point_figures(its)) for its in pairs.partition_by("model_id")]
+    return pl.DataFrame(found, schema=schema, orient="row")
