@@ -74,7 +74,8 @@ def split_reasoning(
     >>> split_reasoning("Put it into `<think>` and `</think>`.")
     ('Put it into `<think>` and `</think>`.', None, None)
     """
-    if not tags or not text:
+    lowered = text.lower()
+    if not any(tag.lower() in lowered for pair in tags for tag in pair):  # most replies; the pattern is slow to say so
         return text, None, None
     end = 0  # where the reasoning seen so far ends
     parts: list[str] = []
