@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evalframe.limits import DEFAULT_LIMITS, Limits
-from evalframe.manifest.records import Suite
+from evalframe.manifest.records import Suite, Task
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ID = "^[A-Za-z0-9_.-]+$"
@@ -30,6 +30,8 @@ def json_schema(*, limits: Limits = DEFAULT_LIMITS) -> dict[str, Any]:
     for name, keywords in _limits(limits).items():
         model, field = name.split(".")
         _bound(definitions[model]["properties"][field], keywords)
+    # pydantic leaves a description out where a field is another object
+    definitions["Task"]["properties"]["fewshot"]["description"] = Task.model_fields["fewshot"].description
     del definitions["Suite"]
     return {"$schema": DIALECT, **schema, "title": "evalframe suite manifest"}
 

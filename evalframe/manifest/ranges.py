@@ -36,7 +36,7 @@ def range_faults(
         above: ``low`` itself is not allowed.
     """
     value = raw.get(key)
-    if not is_number(value) or not math.isfinite(value) or (whole and not is_whole(value)):
+    if not is_number(value) or (whole and not is_whole(value)) or value != value:
         return
     if low <= value <= high and not (above and value == low):
         return

@@ -16,6 +16,7 @@ from evalframe.manifest.fields import Record, is_number, is_text
 from evalframe.registry import nearest, suggestion
 
 _SHOWN_CHARS = 60
+_SHOWN_KEY_CHARS = 300  # keys are rarely cut: a path must name one place
 
 # what pydantic found missing, as a user would say it
 _NEEDED = {
@@ -41,12 +42,12 @@ def child(where: str, key: str | int) -> str:
     """
     if isinstance(key, int):
         return f"{where}[{key}]"
-    if not re.fullmatch(r"[\w-]{1,64}", key):
-        return f"{where}[{shown(key)}]"
+    if not re.fullmatch(r"[\w-]+", key) or len(key) > _SHOWN_KEY_CHARS:
+        return f"{where}[{shown(key, most=_SHOWN_KEY_CHARS)}]"
     return f"{where}.{key}" if where else key
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, *, most: int = _SHOWN_CHARS) -> str:
     """Give a value as short JSON text, for a message.
 
     >>> shown({"a": [1, None]})
@@ -57,7 +58,7 @@ def shown(value: Any) -> str:
     except (ValueError, TypeError, RecursionError):
         text = f"<{type(value).__name__}>"
     text = clean(text)
-    return text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 4]} ..."
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
 def sorted_faults(faults: Iterable[Fault]) -> list[Fault]:
