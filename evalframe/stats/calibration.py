@@ -263,18 +263,20 @@ def _normal_noise(
 
 
 def _floats(values: Any, name: str, faults: list[Fault]) -> Array:
+    column = values.to_numpy() if hasattr(values, "to_numpy") else values  # of polars and pandas
     try:
-        column = values.to_numpy() if hasattr(values, "to_numpy") else values  # of polars and pandas
         if not isinstance(column, np.ndarray) or column.dtype == object:
             column = [math.nan if value is None else value for value in column]
-        array: Array = np.asarray(column, float)
+        array = np.asarray(column)
     except (TypeError, ValueError):
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "biuf":
         faults.append(Fault(name, "bad_type", "is no sequence of numbers", "give a list, an array or a column"))
         return np.empty(0)
     if array.ndim != 1:
         faults.append(Fault(name, "bad_type", f"has {array.ndim} dimensions", "give one value a prediction"))
         return np.empty(0)
-    return array
+    return array.astype(np.float64)
 
 
 def _first(bad: NDArray[np.bool_]) -> int | None:
