@@ -106,16 +106,20 @@ class FileStore:
         write_text(self._home / file_id / "record.json", json.dumps(asdict(record)))
         return file_id
 
-    def list(self) -> list[FileRecord]:
-        """Give the records of all registered files, by id.
+    def list(self) -> list[dict[str, Any]]:
+        """Give the records of all registered files, by id: ``id``, ``filename``, ``bytes``, ``purpose``.
 
         Raises:
             DatasetError: A record is damaged.
         """
+        return [asdict(record) for record in self._records()]
+
+    def _records(self) -> Iterator[FileRecord]:
         if not self._home.is_dir():
-            return []
-        found = sorted(path.name for path in self._home.iterdir() if REGISTERED.fullmatch(path.name))
-        return [self._record(file_id) for file_id in found if (self._home / file_id / "record.json").is_file()]
+            return
+        for file_id in sorted(path.name for path in self._home.iterdir() if REGISTERED.fullmatch(path.name)):
+            if (self._home / file_id / "record.json").is_file():
+                yield self._record(file_id)
 
     def _given(self, file_id: str) -> Path:
         path = self._files[file_id]
@@ -169,7 +173,7 @@ class FileStore:
 
     def _not_found(self, file_id: str) -> str:
         try:
-            registered = self.list()
+            registered = [*self._records()]
         except DatasetError:  # a damaged record of another file must not hide that this one is missing
             registered = []
         beside = (

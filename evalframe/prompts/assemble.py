@@ -94,7 +94,7 @@ def suite_rows(
     missing = field_faults(task, records, pool)
     if faults or (missing and on_missing == "error"):
         raise DatasetError.of([*faults, *(missing if on_missing == "error" else [])], what=what)
-    warn_missing(missing)
+    warn_missing(missing, what=what)
     rendered = _rendered(task, records)
     prompts = rendered["prompt"]
     if task.fewshot.count:

@@ -106,7 +106,7 @@ def field_faults(task: Task, records: pl.DataFrame, pool: pl.DataFrame | None) -
 def _missing(
     task: Task, named: dict[str, str | None], records: pl.DataFrame, *, besides: Sequence[str] = ()
 ) -> list[Fault]:
-    templates = {f"task {task.id!r}, {name}": parse(text) for name, text in named.items() if text is not None}
+    templates = {name: parse(text) for name, text in named.items() if text is not None}
     return missing_fields(templates, records, choices=task.choices, besides=besides)
 
 

@@ -158,10 +158,10 @@ def missing_fields(
     return [Fault(name, "missing_field", _detail(part), _remedy(part, paths)) for name, part in missing]
 
 
-def warn_missing(faults: Sequence[Fault]) -> None:
-    """Warn of each missing field, loudly and once."""
+def warn_missing(faults: Sequence[Fault], *, what: str) -> None:
+    """Warn of each missing field, loudly and once; ``what`` names the task."""
     for fault in faults:
-        warnings.warn(f"{fault}", MissingFieldWarning, stacklevel=3)
+        warnings.warn(f"{what}, {fault}", MissingFieldWarning, stacklevel=3)
 
 
 def _piece(found: re.Match[str]) -> list[str | Placeholder]:

@@ -57,7 +57,7 @@ def test_the_same_content_has_one_id_and_the_latest_name(rows: Path) -> None:
     again = renamed.rename(rows)
     assert store.add(again) == first
     assert store.resolve(first).name == "rows.jsonl"
-    assert [(r.id, r.filename, r.bytes, r.purpose) for r in store.list()] == [(first, "rows.jsonl", 9, "evals")]
+    assert store.list() == [{"id": first, "filename": "rows.jsonl", "bytes": 9, "purpose": "evals"}]
 
 
 def test_a_registered_file_that_was_changed_is_refused(rows: Path) -> None:
