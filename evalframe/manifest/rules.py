@@ -5,6 +5,7 @@ Values of wrong types are left to ``shape``: each rule looks only at what it can
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -172,7 +173,8 @@ def _fewshot_faults(task: Mapping[str, Any], where: str, limits: Limits) -> Iter
     wanted = count if count is not None else alias
     template = fewshot.get("example_template", "{{prompt}}\n{{target}}")
     has_target = "target_template" in task or "target_template" in fewshot
-    if is_whole(wanted) and wanted > 0 and not has_target and is_text(template) and "target" in template:
+    shows_target = is_text(template) and re.search(r"\{\{\s*target\s*\}\}", template)
+    if is_whole(wanted) and wanted > 0 and not has_target and shows_target:
         detail = "is missing; the examples have a {{target}} and no template for it"
         remedy = "add it to the task or to fewshot, or take {{target}} out of example_template"
         yield Fault(child(where, "target_template"), "missing_for_fewshot", detail, remedy)

@@ -1,4 +1,10 @@
-"""Suite manifests: raw input becomes a frozen ``Suite``, or one error that names everything that is wrong with it."""
+"""Suite manifests: raw input becomes a frozen ``Suite``, or one error that names everything that is wrong with it.
+
+Where the format is silent: a null is an absent key and ``2.0`` an integer. ``max_rows`` is legal for files too; the
+other fields of Hub data sets are refused there, because they would be ignored. ``data_files`` are kept by split. Of a
+data set that is not ``json`` or ``csv`` they are paths inside it. A model-backed grader without a stated ``execution``
+whose text has only ``grade_batch`` is an aggregate one. Labels and patterns are checked for what can never work.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ WRONG = [
     ({"path": "a/b", "splt": "x"}, ".splt", "unknown_key", "'split'"),
     ({"path": "a/b", "token": "hf_secret"}, ".token", "forbidden", "HF_TOKEN"),
     ({"path": "a/b", "dataset_kwargs": {"token": "secret"}}, ".dataset_kwargs.token", "forbidden", "HF_TOKEN"),
-    ({"path": "a/b", "dataset_kwargs": {"use_auth_token": True}}, ".dataset_kwargs.use_auth_token", "forbidden", "HF_TO"),
+    ({"path": "a/b", "dataset_kwargs": {"use_auth_token": True}}, ".dataset_kwargs.use_auth_token", "forbidden", "HF"),
     ({"path": "a/b", "dataset_kwargs": {"storage_options": {"Token": "secret"}}},
      ".dataset_kwargs.storage_options.Token", "forbidden", "HF_TOKEN"),
     ({"path": "a/b", "dataset_kwargs": {"x": ["hf_" + "secret" * 6]}}, ".dataset_kwargs.x[0]", "forbidden", "token"),

@@ -86,7 +86,7 @@ WRONG = [
     ({"type": "label_set", "labels": ["Straße", "STRASSE"]}, ".labels[1]", "duplicate", "the same as"),
     ({"type": "label_set", "labels": ["a", "a"], "case_sensitive": True}, ".labels[1]", "duplicate", "the same as"),
     ({"type": "label_set", "labels": ["a"], "case_sensitive": "no"}, ".case_sensitive", "bad_type", "true or false"),
-    ({"type": "label_set", "labels": ["a"], "case_sensitve": True}, ".case_sensitve", "unknown_key", "'case_sensitive'"),
+    ({"type": "label_set", "labels": ["a"], "case_sensitve": True}, ".case_sensitve", "unknown_key", "case_sensitive"),
 ]  # fmt: skip
 
 

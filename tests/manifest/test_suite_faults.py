@@ -163,6 +163,12 @@ def test_metadata_that_code_exec_reads(metadata: Any, key: str, rule: str, remed
     parse_suite({"tasks": [task(metadata=metadata)]})  # other metrics do not read it
 
 
+def test_examples_that_show_no_target_need_no_template_for_it() -> None:
+    for template in ("{{prompt}}", "targets: {{prompt}}"):
+        fewshot = {"count": 1, "example_template": template}
+        parse_suite({"tasks": [task(fewshot=fewshot, grader={"source": GRADE}, target_template=...)]})
+
+
 def test_metadata_at_its_limits_is_legal() -> None:
     parse_suite({"tasks": [task(metadata={"k" * 64: "v" * 512})], "metadata": {"k" * 64: ["v" * 508]}})
 

@@ -53,6 +53,9 @@ def test_every_field_is_there_with_a_description(name: str) -> None:
 def test_it_is_of_the_dialect_it_says() -> None:
     assert SCHEMA["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     json.dumps(SCHEMA, allow_nan=False)
+
+
+def test_it_is_a_schema_to_the_library_too() -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
@@ -80,9 +83,11 @@ WRONG: list[tuple[str, Any]] = [
     ("metrics", [{"id": "f1", "aggregation": "sum"}]), ("metadata", {"k" * 65: "x"}), ("metadata", {"k": "v" * 513}),
     ("num_fewshot", 101), ("fewshot", {"count": -1}), ("fewshot", {"strategy": "last"}), ("fewshot", {"seed": -1}),
     ("output_extraction", {"type": "regexp"}), ("output_extraction", {"type": "regex"}),
-    ("output_extraction", {"type": "regex", "pattern": "x" * 1001}), ("output_extraction", {"type": "none", "lines": 1}),
+    ("output_extraction", {"type": "regex", "pattern": "x" * 1001}),
+    ("output_extraction", {"type": "none", "lines": 1}),
     ("output_extraction", {"type": "regex", "pattern": "x", "flags": "q"}),
-    ("output_extraction", {"type": "take_first", "lines": 0}), ("output_extraction", {"type": "label_set", "labels": []}),
+    ("output_extraction", {"type": "take_first", "lines": 0}),
+    ("output_extraction", {"type": "label_set", "labels": []}),
     ("grader", {"source": "x", "max_model_calls": 501}), ("grader", {"source": "x", "timeout_seconds": 0}),
     ("grader", {"source": "x", "contract": "row"}), ("preprocess", {"source": "x", "timeout_seconds": 601}),
     ("audio", "x"),
