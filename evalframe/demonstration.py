@@ -9,6 +9,7 @@ from evalframe import runner
 from evalframe.errors import RunFolderError
 from evalframe.result import Run
 from evalframe.sources import fixture_folder
+from evalframe.store import RunFolder
 
 MODELS = ("mock/rule_based", "mock/noisy", "mock/biased")
 
@@ -56,7 +57,7 @@ def _clear(out: Path) -> None:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return
     try:
-        earlier = Run(runner.RunFolder(out)).record["metadata"].get("demo") is True
+        earlier = Run(RunFolder(out)).record["metadata"].get("demo") is True
     except RunFolderError:
         earlier = False
     if not earlier:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from evalframe.frames import check
+from evalframe.headlines import choose_metrics
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS, SAMPLES, SCORES
 
 
@@ -20,8 +21,8 @@ def join_samples(
     """
     for frame, schema in ((generations, GENERATIONS), (answers, ANSWERS), (scores, SCORES), (rows, ROWS)):
         check(frame, schema)
-    headline = rows.select("task_id", "sample_index", metric=headline_metric())
-    main = scores.join(headline, on=["task_id", "sample_index", "metric"], how="semi", maintain_order="left")
+    headline = choose_metrics(scores, rows=rows, metric=None).select("task_id", "metric")
+    main = scores.join(headline, on=["task_id", "metric"], how="semi", maintain_order="left")
     samples = (
         generations.join(rows, on=["task_id", "sample_index"], how="left", maintain_order="left")
         .join(answers, on=CALL_KEY, how="left", maintain_order="left")
@@ -32,14 +33,6 @@ def join_samples(
     )  # fmt: skip
     extra = [name for name in samples.columns if name not in SAMPLES.dtypes]
     return check(samples.select(*SAMPLES.names, *extra), SAMPLES)
-
-
-def headline_metric() -> pl.Expr:
-    """The id of a row's first metric with aggregation ``mean``, from the ``metrics`` column; null: it has none."""
-    means = pl.col("metrics").list.eval(
-        pl.when(pl.element().struct.field("aggregation") == "mean").then(pl.element().struct.field("id"))
-    )
-    return means.list.drop_nulls().list.first()
 
 
 def _wide(scores: pl.DataFrame) -> pl.DataFrame:

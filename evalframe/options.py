@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from evalframe.errors import Fault, NotBuiltError, OptionError
+from evalframe.generate.reasoning import DEFAULT_TAGS
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
-
-DEFAULT_REASONING_TAGS = ("think", "reasoning")
 
 # options of the contract that this version does not have yet: said aloud, never ignored
 LATER = (
@@ -44,7 +43,7 @@ class RunOptions:
         metadata: Of the run, kept in ``run.json``.
         sandbox: ``auto`` or ``strict``.
         allow_unsandboxed: Run generated code without walls but resource limits.
-        reasoning_tags: Names of the tags that hold reasoning in a reply's text.
+        reasoning_tags: Names (``think``) or pairs of tags that hold reasoning in a reply's text; empty: none.
         sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
         on_missing: What a template's field that is in no row does: ``warn`` or ``error``.
         allow_bad_tasks: Run the good lines of a task file that has bad ones.
@@ -64,7 +63,7 @@ class RunOptions:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     sandbox: Literal["auto", "strict"] = "auto"
     allow_unsandboxed: bool = False
-    reasoning_tags: Sequence[str] = DEFAULT_REASONING_TAGS
+    reasoning_tags: Sequence[str | Sequence[str]] = DEFAULT_TAGS
     sample_ids: Literal["auto", "content"] = "auto"
     on_missing: Literal["warn", "error"] = "warn"
     allow_bad_tasks: bool = False
@@ -107,7 +106,7 @@ class RunOptions:
             "seed": self.seed,
             "sandbox": self.sandbox,
             "allow_unsandboxed": self.allow_unsandboxed,
-            "reasoning_tags": list(self.reasoning_tags),
+            "reasoning_tags": [tag if isinstance(tag, str) else list(tag) for tag in self.reasoning_tags],
             "sample_ids": self.sample_ids,
             "on_missing": self.on_missing,
             "allow_bad_tasks": self.allow_bad_tasks,

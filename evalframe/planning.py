@@ -17,7 +17,7 @@ from evalframe.errors import DatasetError, EvalframeError, Fault, NotBuiltError,
 from evalframe.frames import check, empty
 from evalframe.manifest.suite import Dataset, Suite, Task
 from evalframe.manifest.taskfile import TASK_SPEC_VERSION
-from evalframe.manifest.version import suite_version
+from evalframe.manifest.version import file_ids, suite_version
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS, suggestion
 from evalframe.schemas import ROWS
@@ -107,7 +107,7 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     if faults:
         raise DatasetError.of(faults, what="the data of the suite")
     rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
-    hashes = {name: files.hash(name) for name in _file_ids(suite)}
+    hashes = {name: files.hash(name) for name in file_ids(suite)}
     version = suite_version(suite, content_hashes=hashes)
     return Plan(check(rows, ROWS), suite.to_manifest(), version.version, version.parts, hashes)
 
@@ -132,7 +132,9 @@ def _fewshot_records(task: Task, files: FileStore) -> pl.DataFrame | None:
 
 def _records(dataset: Dataset, files: FileStore, paths: prompts.NeededPaths) -> pl.DataFrame:
     assert dataset.file_id is not None  # check_built refused the Hub
-    return read_records(files.resolve(dataset.file_id), format=dataset.format, fields=paths.fields, items=paths.items)
+    path = files.resolve(dataset.file_id)
+    records = read_records(path, format=dataset.format, fields=paths.fields, items=paths.items)
+    return records if dataset.max_rows is None else records.head(dataset.max_rows)
 
 
 def _plan_tasks(source: TaskSource, options: RunOptions) -> Plan:
@@ -170,11 +172,6 @@ def _wanted(there: list[str], options: RunOptions) -> set[str]:
     if faults:
         raise OptionError.of(faults, what="options of the run")
     return set(options.task_ids)
-
-
-def _file_ids(suite: Suite) -> list[str]:
-    datasets = [d for task in suite.tasks for d in (task.dataset, task.fewshot.dataset) if d is not None]
-    return sorted({dataset.file_id for dataset in datasets if dataset.file_id is not None})
 
 
 def _with_task(error: EvalframeError, task_id: str) -> list[Fault]:

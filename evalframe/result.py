@@ -101,7 +101,8 @@ class Run:
 
     def leaderboard(self, **options: Any) -> pl.DataFrame:
         """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames."""
-        return standings.leaderboard(self.scores, **self._frames(task_metrics=self.task_metrics), **self._with(options))
+        frames = {"rows": self.rows, "generations": self._figures, "task_metrics": self.task_metrics}
+        return standings.leaderboard(self.scores, **{**frames, **self._with(options)})
 
     def pairwise(self, **options: Any) -> pl.DataFrame:
         """PAIRWISE: ``evalframe.pairwise`` on this run's frames."""
@@ -109,11 +110,13 @@ class Run:
 
     def calibration(self, **options: Any) -> pl.DataFrame:
         """CALIBRATION: ``evalframe.calibration`` on this run's frames."""
-        return calibrating.calibration(self.scores, **self._frames(), **self._with(options))
+        frames = {"rows": self.rows, "generations": self._figures}
+        return calibrating.calibration(self.scores, **{**frames, **self._with(options)})
 
     def reliability(self, **options: Any) -> pl.DataFrame:
         """RELIABILITY: the bins of ``calibration``."""
-        return calibrating.reliability(self.scores, **self._frames(), **options)
+        frames = {"rows": self.rows, "generations": self._figures}
+        return calibrating.reliability(self.scores, **{**frames, **options})
 
     def failures(self) -> pl.DataFrame:
         """SAMPLES that are not ``scored``, skipped ones included: the status, error and extraction columns say why."""
@@ -127,7 +130,9 @@ class Run:
         """
         found = self.samples.filter(pl.col("sample_id") == sample_id)
         if found.is_empty():
-            raise UnknownNameError(f"no sample {sample_id!r}; {suggestion(sample_id, self.rows['sample_id'].head(500))}")
+            raise UnknownNameError(
+                f"no sample {sample_id!r}; {suggestion(sample_id, self.rows['sample_id'].head(500))}"
+            )
         return found
 
     def envelope(self) -> dict[str, Any]:
@@ -163,9 +168,5 @@ class Run:
     def _figures(self) -> pl.DataFrame:
         return self.folder.scan("generations").select(FIGURES).collect(engine="in-memory")
 
-    def _frames(self, **more: pl.DataFrame) -> dict[str, pl.DataFrame]:
-        return {"rows": self.rows, "generations": self._figures, **more}
-
     def _with(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"seed": self.record["options"]["seed"], **options}
-

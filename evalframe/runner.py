@@ -83,8 +83,8 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     """
     folder = RunFolder(Path(path).resolve())
     record = folder.record()
-    _check_unchanged(folder, record)
     options = RunOptions.recall({**record["options"], "progress": progress})
+    _check_unchanged(folder, record, options)
     settings = parse_generation(record["generation"], limits=options.limits)
     return _execute(folder, _adapters_again(record, models, options), options, settings)
 
@@ -194,9 +194,9 @@ def _adapters_again(record: Mapping[str, Any], models: Any, options: RunOptions)
     return adapters
 
 
-def _check_unchanged(folder: RunFolder, record: Mapping[str, Any]) -> None:
+def _check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunOptions) -> None:
     if record["kind"] == "suite":
-        suite = parse_suite(folder.manifest(), where=str(folder.path / "manifest.json"))
+        suite = parse_suite(folder.manifest(), where=str(folder.path / "manifest.json"), limits=options.limits)
         if suite_version(suite, content_hashes=record["content_hashes"]).version != record["version"]:
             raise VersionMismatch(f"{folder.path / 'manifest.json'} was changed since the run began; start a new run")
     if _digest(folder) != record["rows_digest"]:
