@@ -43,7 +43,7 @@ class Candidate:
         self._module = types.ModuleType("candidate")  # not __main__: a script's main part is not what is tested
         self._operations: dict[str, Callable[..., Any]] = {
             "load": self._load, "globals": self._globals, "call": self._call, "attr": getattr,
-            "iter": iter, "next": next, "len": len, "item": operator.getitem, "in": operator.contains,
+            "iter": iter, "next": next, "len": len, "item": operator.getitem,
             "str": str, "repr": repr,
         }  # fmt: skip
 

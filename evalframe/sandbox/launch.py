@@ -184,7 +184,8 @@ def _execute(job: Job, limits: Limits, processes: int, interrupted: threading.Ev
         try:
             watch.until_end(interrupted)
         finally:
-            _end(process, lifeline)
+            if not _end(process, lifeline):
+                watch.report.ended = "gone"  # what it could kill it could also have told
             watch.close()
     return watch.report
 
@@ -294,8 +295,8 @@ class _Watch:
             self._done, self.report.ended = True, ended
 
 
-def _end(process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
-    """Let the worker end all that it started; if it can not any more, end what is known of it."""
+def _end(process: subprocess.Popen[bytes], lifeline: socket.socket) -> bool:
+    """Let the worker end all that it started; if it can not any more, end what is known of it, and give False."""
     children: list[int] = []
     told = b""
     lifeline.settimeout(30)
@@ -307,10 +308,12 @@ def _end(process: subprocess.Popen[bytes], lifeline: socket.socket) -> None:
         children = json.loads(told or b"[]")
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    if process.wait() != 0:
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+    if process.wait() == 0:
+        return True
+    for pid in children:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+    return False
 
 
 @contextlib.contextmanager

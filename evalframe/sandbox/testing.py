@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
@@ -23,7 +24,7 @@ class Opaque:
     """An object that stays in the candidate's process: never equal, no truth, no order.
 
     It can be called, its attributes read, its items counted, taken and iterated; the answers are plain values or
-    opaque again. What it says of itself (``str``) counts as an answer, not what it is.
+    opaque again. ``x in it`` walks through the items: what the object says of its members itself would be an equality.
     """
 
     __slots__ = ("_compared", "_peer", "_type_name")
@@ -45,7 +46,7 @@ class Opaque:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         answer = self._peer.ask("call", self, list(arguments), named)
         if type(answer) is not tuple or len(answer) != 2 or type(answer[1]) is not dict:
-            raise Gone("it sent what is no answer to a call")
+            self._peer.fail("sent what is no answer to a call")
         result, changed = answer
         if result is None:  # as a function that works in place
             for place, value in changed.items():
@@ -75,9 +76,6 @@ class Opaque:
     def __getitem__(self, key: Any) -> Any:
         return self._peer.ask("item", self, key)
 
-    def __contains__(self, item: Any) -> bool:
-        return self._peer.ask("in", self, item) is True
-
     def __str__(self) -> str:
         return _text(self._peer.ask("str", self))
 
@@ -87,47 +85,62 @@ class Opaque:
 
 def judge(control_in: BinaryIO, control_out: BinaryIO, channel_in: BinaryIO, channel_out: BinaryIO) -> None:
     """Take one task from the control socket, test the candidate, report each assertion and the end."""
+    trial = Trial(channel_in, channel_out, lambda *event: write_message(control_out, ["assertion", *event]))
+    trial.wait_for_candidate()
     write_message(control_out, ["ready"])
     task = read_message(control_in)
-    end = Trial(task, channel_in, channel_out, lambda *event: write_message(control_out, ["assertion", *event])).run(
-        lambda shown: write_message(control_out, ["plan", shown])
-    )
+    end = trial.run(task, lambda shown: write_message(control_out, ["plan", shown]))
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
     write_message(control_out, ["end", task["nonce"], *end])
 
 
 class Trial:
-    """One candidate before its tests."""
+    """One candidate before its tests.
 
-    def __init__(
-        self, task: dict[str, Any], channel_in: BinaryIO, channel_out: BinaryIO, tell: Callable[[int, str, str], None]
-    ) -> None:
-        self._task = task
+    Args:
+        channel_in, channel_out: The channel to the candidate's process.
+        tell: Called at each change of an assertion: number, outcome, reason.
+    """
+
+    def __init__(self, channel_in: BinaryIO, channel_out: BinaryIO, tell: Callable[[int, str, str], None]) -> None:
         self._peer = Peer(channel_in, channel_out, handle=self._callback, remote=self._stand_in)
         self._ledger = Ledger(tell)
         self._space: dict[str, Any] = {"__name__": "tests", LEDGER: self._ledger}
+        self._task: dict[str, Any] = {}
 
-    def run(self, plan: Callable[[list[str]], None]) -> tuple[str, str, list[int]]:
-        """Give the exit code, the reason and the numbers of the assertions that count."""
-        ledger = self._ledger
+    def wait_for_candidate(self) -> None:
+        """Wait until the candidate's process answers: its start is not on the candidate's clock."""
+        self._peer.ask("len", [])
+
+    def run(self, task: dict[str, Any], plan: Callable[[list[str]], None]) -> tuple[str, str, list[int]]:
+        """Give the exit code, the reason and the numbers of the assertions that count.
+
+        Args:
+            task: ``candidate``, ``tests``, ``setup_code``, ``prompt``, ``completes_prompt``, ``entry_point``.
+            plan: Called once, before the candidate runs, with the assertions as text.
+        """
+        self._task, ledger = task, self._ledger
         try:
             units = self._compiled()
             trusted = self._trusted()
         except Exception as error:  # a fault of the task, not of the candidate
             return "error", f"the tests can not be used: {described(error)}", []
         plan(ledger.shown)
+        every = list(range(len(ledger.shown)))
         try:
             outcome, detail = self._loaded()
             if outcome == "loaded":
                 self._bind(units, trusted)
                 self._run(units)
-        except Gone as gone:
-            return "error", f"the tests did not complete: {gone}", list(range(len(ledger.shown)))
+        except Gone:
+            pass  # the peer remembers it, also where test code swallowed it with a bare except
+        if self._peer.gone:
+            return "error", f"the tests did not complete: the candidate {self._peer.gone}", every
         if outcome == "syntax":
-            return "syntax_error", detail, list(range(len(ledger.shown)))
-        if self._peer.gone:  # test code that swallowed it with a bare except
-            return "error", f"the tests did not complete: {self._peer.gone}", list(range(len(ledger.shown)))
+            return "syntax_error", detail, every
         if outcome != "loaded":
-            return "error", detail, list(range(len(ledger.shown)))
+            return "error", detail, every
         return self._verdict()
 
     def _verdict(self) -> tuple[str, str, list[int]]:
@@ -183,9 +196,9 @@ class Trial:
         try:
             answer = self._peer.ask("load", self._task["candidate"])
         except Exception as error:
-            return "raised", described(error)
+            return "raised", f"the code raised when it was loaded: {described(error)}"
         if type(answer) is not tuple or len(answer) != 2 or not all(type(part) is str for part in answer):
-            raise Gone("it sent what is no answer")
+            self._peer.fail("sent what is no answer")
         return answer[0], answer[1]
 
     def _bind(self, units: list[Unit], trusted: set[str]) -> None:
@@ -194,7 +207,7 @@ class Trial:
         wanted = {node.id for unit in units for node in ast.walk(unit.tree) if isinstance(node, ast.Name)}
         found = self._peer.ask("globals", sorted(wanted | ({entry_point} - {""})))
         if type(found) is not dict:
-            raise Gone("it sent what is no answer")
+            self._peer.fail("sent what is no answer")
         ours = {name: found[name] for name in wanted if name in found and name not in trusted}
         # a candidate's own sorted() must not judge; but a function to be tested may be called sum
         plain = {name: value for name, value in ours.items() if name not in _BUILTIN}
@@ -219,7 +232,7 @@ class Trial:
 
     def _callback(self, operation: str, operands: list[Any]) -> Any:
         if operation != "callback":
-            raise Gone("it asked what the tests do not answer")
+            self._peer.fail("asked what the tests do not answer")
         function, arguments, named = operands
         return function(*arguments, **named)
 

@@ -79,23 +79,23 @@ class Peer:
             if kind == "ask":
                 self._answer(seen, *rest)
             elif seen != number:
-                self._fail("it answered a question that was not asked")
+                self.fail("answered a question that was not asked")
             elif kind == "ok" and len(rest) == 1:
                 return self._decode_all(rest)[0]
             elif kind == "raised" and len(rest) == 2:
                 names, arguments = self._decode_all(rest)
                 raise rebuilt(names, arguments)
             elif kind == "exit":
-                self._fail(f"it ended itself ({'SystemExit' if rest == ['SystemExit'] else 'BaseException'})")
+                self.fail(f"ended itself ({'SystemExit' if rest == ['SystemExit'] else 'BaseException'})")
             else:
-                self._fail("it sent what is no answer")
+                self.fail("sent what is no answer")
 
     def serve(self) -> None:
         """Answer questions until the other side ends."""
         while True:
             kind, number, *rest = self._receive()
             if kind != "ask":
-                self._fail("it sent what is no question")
+                self.fail("sent what is no question")
             self._answer(number, *rest)
 
     def encode(self, value: Any, depth: int = 0, budget: list[int] | None = None) -> Any:
@@ -157,7 +157,7 @@ class Peer:
 
     def _answer(self, number: Any, operation: Any = None, operands: Any = None) -> None:
         if type(operation) is not str or type(operands) is not list:
-            self._fail("it sent what is no question")
+            self.fail("sent what is no question")
         decoded = self._decode_all(operands)
         answer: list[Any]
         try:
@@ -177,7 +177,7 @@ class Peer:
         try:
             return [self.decode(form) for form in forms]
         except Exception as error:  # whatever a hostile message does to the decoder
-            self._fail(f"it sent what is no value ({type(error).__name__})")
+            self.fail(f"sent what is no value ({type(error).__name__})")
 
     def _send(self, message: Any) -> None:
         try:
@@ -185,20 +185,21 @@ class Peer:
         except ProtocolError as error:
             raise TooLarge(str(error)) from None
         except OSError:
-            self._fail("it ended early")
+            self.fail("ended early")
 
     def _receive(self) -> list[Any]:
         try:
             message = read_message(self._reader, max_bytes=MAX_MESSAGE_BYTES)
         except (ProtocolError, OSError):
-            self._fail("it ended early")
+            self.fail("ended early")
         except RecursionError:
-            self._fail("it sent what is no message")
+            self.fail("sent what is no message")
         if type(message) is not list or len(message) < 2 or type(message[0]) is not str:
-            self._fail("it sent what is no message")
+            self.fail("sent what is no message")
         return list(message)
 
-    def _fail(self, reason: str) -> NoReturn:
+    def fail(self, reason: str) -> NoReturn:
+        """Break off for good: ``reason`` says what the other side did."""
         self.gone = reason
         raise Gone(reason)
 

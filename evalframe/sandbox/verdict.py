@@ -167,7 +167,7 @@ def _result(report: Report, clock: float, limits: Limits) -> CodeResult:
         "verdict": report.end,
         "timeout": ("timeout", f"over {clock:g} s", every),
         "overflow": ("error", f"output overflow: over {limits.code_output_bytes} bytes", every),
-        "gone": ("error", "the tests did not complete: their process ended without a verdict", every),
+        "gone": ("error", "the tests did not complete: a process of the sandbox was ended from inside", every),
     }[report.ended]
     assertions = tuple(_assertion(report, number, reason) for number in counted)
     passed = sum(assertion.outcome == "passed" for assertion in assertions)

@@ -1,0 +1,233 @@
+"""Clock, memory, output, files and processes; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from evalframe.limits import Limits
+from evalframe.sandbox.launch import Job, cores, run_jobs
+from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.scratch import remove_folder, scratch_folder
+from evalframe.sandbox.verdict import CodeTask, run_code
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+SMALL = Limits(code_memory_bytes=200 * 1024 * 1024, code_output_bytes=100_000)
+
+
+@pytest.fixture
+def own_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["while True: pass", "return 10 ** 10 ** 9", "import time; time.sleep(1e6)", "return sum(range(10 ** 15))",
+     "import re; return re.match('(a+)+$', 'a' * 64 + 'b')",
+     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()",
+     "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+     "while True:\n        try:\n            while True: pass\n        except BaseException: pass"],
+    ids=["loop", "power", "sleep", "C loop", "regex", "SIGTERM ignored", "stopped", "catches all"],
+)  # fmt: skip
+def test_the_clock_ends_it(run, body):
+    result = run(f"def f():\n    {body}\n", "f() == 1", timeout_seconds=0.4)
+    assert (result.exit_code, result.score, result.reason) == ("timeout", 0.0, "over 0.4 s")
+
+
+def test_endless_tests_are_ended_too(run):
+    assert (
+        run("def f():\n    return 1\n", "while True:\n    f()\n", "f() == 1", timeout_seconds=0.4).exit_code
+        == "timeout"
+    )
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "body",
+    ["return list(range(10 ** 9))", "return 'x' * 10 ** 10", "return [bytearray(1 << 24) for _ in range(1000)]",
+     "import itertools; return list(itertools.product(range(99), repeat=9))"],
+)  # fmt: skip
+def test_memory_is_bounded(run, body):
+    result = run(f"def f():\n    {body}\ndef g():\n    return 1\n", "f() == 1", "g() == 1", limits=SMALL)
+    assert [a.reason for a in result.assertions] == ["MemoryError", ""]
+
+
+def test_recursion_is_an_exception_or_an_early_end(run_all):
+    code = "def f():\n    return f()\n"
+    deeper = "import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(x=0):\n    return [f(x) for _ in range(2)]\n"
+    first, second = run_all([code, deeper], "f() == 1", timeout_seconds=1)
+    assert first.reason.startswith("f() == 1: RecursionError")
+    assert second.score == 0.0
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("inside", [True, False], ids=["in the function", "at import"])
+def test_endless_output_ends_it_and_is_bounded(run, stream, inside):
+    loop = f"while True: print('x' * 1000, file=sys.{stream})"
+    code = f"import sys\ndef f():\n    {loop}\n" if inside else f"import sys\n{loop}\n"
+    result = run(code, "f() == 1", limits=SMALL)
+    assert (result.exit_code, result.score) == ("error", 0.0)
+    assert result.reason == "output overflow: over 100000 bytes"
+    assert len(result.stdout) + len(result.stderr) < 2100
+
+
+def test_the_output_of_both_streams_counts_together_and_to_the_byte(run):
+    code = "import sys\ndef f(n, m):\n    sys.stdout.write('x' * n)\n    sys.stderr.write('y' * m)\n    return 1\n"
+    assert run(code, "f(60_000, 40_000) == 1", limits=SMALL).exit_code == "pass"
+    assert run(code, "f(60_000, 40_001) == 1", limits=SMALL).exit_code == "error"
+    assert run("def f():\n    return 1\n", "print('x' * 100_000)\nassert f() == 1\n", limits=SMALL).exit_code == "error"
+
+
+def test_output_is_read_in_bounded_pieces():
+    task = {"candidate": "while True: print('x' * 10 ** 6)", "tests": ["1"], "setup_code": "", "prompt": "",
+            "completes_prompt": False, "entry_point": ""}  # fmt: skip
+    [report] = run_jobs([Job(task, 5.0)], limits=SMALL)
+    assert report.ended == "overflow"
+    assert sum(map(len, report.output.values())) == 100_001
+
+
+def test_file_size_open_files_and_core_files_are_bounded(run):
+    code = """
+import resource
+def big():
+    with open("big", "wb") as file:
+        for _ in range(100):
+            file.write(b"x" * (1 << 20))
+def many():
+    return len([open("/dev/null") for _ in range(200)])
+def core():
+    return resource.getrlimit(resource.RLIMIT_CORE)
+def small():
+    with open("small", "w") as file:
+        file.write("fine")
+    return open("small").read()
+"""
+    result = run(code, "big()", "many() == 200", "core() == (0, 0)", "small() == 'fine'", timeout_seconds=20)
+    assert [a.outcome for a in result.assertions] == ["failed", "failed", "passed", "passed"]
+    assert result.assertions[0].reason.startswith("OSError")
+    assert "Too many open files" in result.assertions[1].reason
+
+
+def test_the_environment_is_empty_and_the_folder_fresh(run, monkeypatch):
+    monkeypatch.setenv("SECRET_TOKEN", "do-not-tell")
+    code = "import os, sys\ndef f():\n    return dict(os.environ), os.listdir('.'), len(sys.argv)\n"
+    result = run(code, "f() == ({}, [], 1)", "print(f())\nassert 'evalframe-' in where()\n", "1",
+                 setup_code="import os\ndef where():\n    return os.getcwd()\n")  # fmt: skip
+    assert result.exit_code == "pass", result.stdout
+    seen = run("def f():\n    return open('/proc/self/environ').read()\n", "f() + ''")
+    assert "do-not-tell" not in seen.stdout + seen.reason
+
+
+def test_only_its_own_descriptors_are_open(run):
+    # standard streams, and the channel to the tests in two directions; listing takes one more
+    code = "import os\ndef f():\n    return len(os.listdir('/dev/fd'))\n"
+    with open(os.devnull, "rb"):
+        assert run(code, "f() <= 6").exit_code == "pass"
+
+
+def test_the_caller_is_untouched(run):
+    before = (os.getcwd(), dict(os.environ), sorted(sys.modules), os.listdir())
+    run(
+        "import os, sys\nos.chdir('/')\nos.environ['X'] = '1'\nsys.modules['evil'] = sys\ndef f(): return 1\n",
+        "f() == 1",
+    )
+    assert (os.getcwd(), dict(os.environ), sorted(sys.modules), os.listdir()) == before
+
+
+@LINUX
+def test_no_process_is_left_also_none_that_left_its_session(own_temporary_folder):
+    # each says its number before the next is asked for, and none ends by itself
+    code = """
+import os, signal, sys
+def leave():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        if os.fork() == 0:
+            os.setsid()
+            os.write(write, str(os.getpid()).encode())
+            while True:
+                signal.pause()
+        os._exit(0)
+    os.wait()
+    number = int(os.read(read, 20))
+    print(number, flush=True)
+    return number > 1
+leave()
+"""
+    endless = code + "while True: pass\n"
+    policy = Policy(allow_unsandboxed=True)
+    tasks = [CodeTask(candidate=c, tests=("leave()",), timeout_seconds=t) for c, t in ((code, 10), (endless, 1))]
+    passed, timed_out = run_code(tasks, policy=policy)
+    assert (passed.exit_code, timed_out.exit_code) == ("pass", "timeout")
+    numbers = [int(number) for result in (passed, timed_out) for number in result.stdout.split()]
+    assert len(numbers) == 3
+    assert [number for number in numbers if Path(f"/proc/{number}").exists()] == []
+    assert list(own_temporary_folder.iterdir()) == []
+
+
+@LINUX
+def test_no_child_and_no_descriptor_is_left_in_the_caller(run_all):
+    run_all(["def f(): return 1\n"] * 2, "f() == 1")
+    before = len(os.listdir("/proc/self/fd"))
+    run_all(["def f(): return 1\n", "import os\nos._exit(0)\n", "while True: pass\n", "print('x' * 10 ** 6)\n"],
+            "f() == 1", timeout_seconds=0.3)  # fmt: skip
+    assert len(os.listdir("/proc/self/fd")) == before
+    children = [entry for entry in os.listdir("/proc") if entry.isdigit() and _parent(entry) == os.getpid()]
+    assert [child for child in children if b"worker.py" in Path(f"/proc/{child}/cmdline").read_bytes()] == []
+
+
+def _parent(entry: str) -> int:
+    try:
+        return int(Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def test_scratch_folders_are_removed_whatever_is_in_them(own_temporary_folder, run):
+    code = """
+import os
+for i in range(1500):
+    os.mkdir("d"); os.chdir("d")
+open("deep", "w").close()
+"""
+    outside = own_temporary_folder / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    wide = f"""
+import os
+for i in range(300): open(f"f{{i}}", "w").close()
+os.symlink({str(outside)!r}, "link")
+os.mkdir("locked"); open("locked/x", "w").close(); os.chmod("locked", 0)
+os.mkfifo("pipe"); os.chmod(".", 0)
+def f(): return 1
+"""
+    assert run(code + "def f(): return 1\n", "f() == 1", timeout_seconds=20).exit_code == "pass"
+    assert run(wide, "f() == 1", timeout_seconds=20).exit_code == "pass"
+    assert list(own_temporary_folder.iterdir()) == [outside]
+    assert list(outside.iterdir()) == [outside / "kept"]
+
+
+def test_removal_does_not_follow_a_folder_that_is_a_link(tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    with scratch_folder() as folder:
+        (folder / "a" / "b").mkdir(parents=True)
+        (folder / "a" / "b" / "link").symlink_to(kept)
+    assert kept.is_dir()
+    assert not folder.exists()
+    (tmp_path / "gone").mkdir()
+    remove_folder(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
+
+
+def test_the_clock_does_not_count_start_and_queue(run_all):
+    # far more at once than cores, and a clock that the start of their interpreters alone would use up
+    results = run_all(["def f(): return 1\n"] * (8 * cores()), "f() == 1", timeout_seconds=2)
+    assert {result.exit_code for result in results} == {"pass"}
