@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from evalframe.errors import OptionError, SchemaError
+from evalframe.errors import Fault, OptionError, SchemaError
 from evalframe.frames import FrameSchema, check
 from evalframe.metrics import Metric
 from evalframe.registry import METRICS, suggestion
@@ -21,6 +21,18 @@ def in_key_order(frame: pl.DataFrame, schema: FrameSchema) -> pl.DataFrame:
         if any(fault.rule != "key" for fault in error.fault_records):
             raise
     return check(frame.sort(schema.key), schema)
+
+
+def check_options(what: str, **given: str) -> None:
+    """Hold the options of a leaderboard or a comparison to the words that they know, all at once."""
+    allowed = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
+    faults = [
+        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}")
+        for name, value in given.items()
+        if value not in allowed[name]
+    ]
+    if faults:
+        raise OptionError.of(faults, what=what)
 
 
 def registered(name: str) -> Metric | None:

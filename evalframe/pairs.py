@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from evalframe.frames import check, empty
-from evalframe.headlines import choose_metrics, in_key_order, in_one_mean, registered
+from evalframe.headlines import check_options, choose_metrics, in_key_order, in_one_mean, registered
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
@@ -79,6 +79,7 @@ def pairwise(
         SchemaError: A frame is not what it is called, or a task of the scores has no rows.
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``.
     """
+    check_options("pairwise", weighting=weighting)
     resamples = resamples_of(n_resamples, limits)
     scores = in_key_order(scores, SCORES)
     rows = None if rows is None else in_key_order(rows, ROWS)

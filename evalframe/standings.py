@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from evalframe.calibrating import confidence_pairs, point_figures
-from evalframe.errors import Fault, OptionError
 from evalframe.frames import check
-from evalframe.headlines import choose_metrics, in_key_order, in_one_mean
+from evalframe.headlines import check_options, choose_metrics, in_key_order, in_one_mean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
@@ -84,7 +83,7 @@ def leaderboard(
         SchemaError: A frame is not what it is called, or a task of the scores has no rows.
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``.
     """
-    _check_options(weighting=weighting, failures=failures, ties=ties)
+    check_options("leaderboard", weighting=weighting, failures=failures, ties=ties)
     resamples = resamples_of(n_resamples, limits)
     scores = in_key_order(scores, SCORES)
     rows = None if rows is None else in_key_order(rows, ROWS)
@@ -120,17 +119,6 @@ def leaderboard(
     )
     extra = sorted(name for name in board.columns if name not in LEADERBOARD.dtypes)
     return check(board.select(*LEADERBOARD.names, *extra), LEADERBOARD)
-
-
-def _check_options(**given: str) -> None:
-    allowed = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
-    faults = [
-        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}")
-        for name, value in given.items()
-        if value not in allowed[name]
-    ]
-    if faults:
-        raise OptionError.of(faults, what="leaderboard")
 
 
 def _models(*frames: pl.DataFrame | None) -> tuple[str, ...]:

@@ -176,7 +176,8 @@ def test_fates_are_counted_as_calls() -> None:
 def test_failed_samples_count_as_worst_in_mean_all() -> None:
     scores = scores_of(
         *graded("a", "t", [1.0, None, 1.0, None]), *graded("b", "t", [1.0, 1.0, 0.0, 1.0]),
-        *graded("c", "t", [None] * 4), call("d", "t", 0, 1.0), call("d", "t", 0, None, repeat=1), call("d", "t", 1, None, fate="grader_error"),
+        *graded("c", "t", [None] * 4), call("d", "t", 0, 1.0),
+        call("d", "t", 0, None, repeat=1), call("d", "t", 1, None, fate="grader_error"),
     )  # fmt: skip
     board = leaderboard(scores, **FAST)
     assert by_model(board, "mean_score") == {"a": 1.0, "b": 0.75, "c": None, "d": 1.0}
