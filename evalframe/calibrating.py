@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evalframe.frames import check
-from evalframe.headlines import choose_metrics, in_key_order
+from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALIBRATION, CALL_KEY, GENERATIONS, RELIABILITY, ROWS, SCORES
 from evalframe.stats import calibration as figures
@@ -238,8 +238,8 @@ def _by_model(
 ) -> Iterator[tuple[str, pl.DataFrame, int, pl.DataFrame]]:
     """Give each model's usable pairs, how many calls were left out, and its generations."""
     scores = in_key_order(scores, SCORES)
-    generations = in_key_order(generations, GENERATIONS)
-    rows = None if rows is None else in_key_order(rows, ROWS)
+    generations = in_key_order(generations, GENERATIONS, OF_CALLS)
+    rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     pairs = confidence_pairs(scores, generations, choose_metrics(scores, rows=rows, metric=None))
     for model_id in sorted({*scores["model_id"].unique(), *generations["model_id"].unique()}):
         its_pairs = pairs.filter(pl.col("model_id") == model_id)

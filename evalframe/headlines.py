@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from evalframe.errors import Fault, OptionError, SchemaError
@@ -10,17 +12,31 @@ from evalframe.metrics import Metric
 from evalframe.registry import METRICS, suggestion
 from evalframe.schemas import METRIC_CHOICES
 
+# what is used of ROWS and of GENERATIONS beside their keys: texts need not be loaded
+OF_ROWS = ("category", "metrics")
+OF_CALLS = (
+    "status", "confidence", "token_nll", "token_count", "input_tokens", "output_tokens", "cost_usd",
+)  # fmt: skip
+
 CHOICE = {"task_id": pl.String, "metric": pl.String, "higher_is_better": pl.Boolean, "category": pl.String}
 
 
-def in_key_order(frame: pl.DataFrame, schema: FrameSchema) -> pl.DataFrame:
-    """Check a frame that may stand in any order, and give it sorted by its key: a person may have sorted it anew."""
+def in_key_order(frame: pl.DataFrame, schema: FrameSchema, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """Check a frame that may stand in any order, and give it sorted by its key: a person may have sorted it anew.
+
+    Args:
+        frame: Of the schema.
+        schema: What it should be.
+        columns: What is used beside the key; the rest may be missing. None: all columns.
+    """
+    if columns is not None:
+        frame = frame.select(name for name in frame.columns if name in {*schema.key, *columns})
     try:
-        return check(frame, schema)
+        return check(frame, schema, columns=columns)
     except SchemaError as error:
         if any(fault.rule != "key" for fault in error.fault_records):
             raise
-    return check(frame.sort(schema.key), schema)
+    return check(frame.sort(schema.key), schema, columns=columns)
 
 
 def check_options(what: str, **given: str) -> None:

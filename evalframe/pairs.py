@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from evalframe.frames import check, empty
-from evalframe.headlines import check_options, choose_metrics, in_key_order, in_one_mean, registered
+from evalframe.headlines import OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean, registered
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
@@ -82,7 +82,7 @@ def pairwise(
     check_options("pairwise", weighting=weighting)
     resamples = resamples_of(n_resamples, limits)
     scores = in_key_order(scores, SCORES)
-    rows = None if rows is None else in_key_order(rows, ROWS)
+    rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     choice = choose_metrics(scores, rows=rows, metric=metric)
     cells = unit_cells(scores, choice)
     mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice

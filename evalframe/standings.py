@@ -9,7 +9,7 @@ import polars as pl
 
 from evalframe.calibrating import confidence_pairs, point_figures
 from evalframe.frames import check
-from evalframe.headlines import check_options, choose_metrics, in_key_order, in_one_mean
+from evalframe.headlines import OF_CALLS, OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
@@ -86,8 +86,8 @@ def leaderboard(
     check_options("leaderboard", weighting=weighting, failures=failures, ties=ties)
     resamples = resamples_of(n_resamples, limits)
     scores = in_key_order(scores, SCORES)
-    rows = None if rows is None else in_key_order(rows, ROWS)
-    generations = None if generations is None else in_key_order(generations, GENERATIONS)
+    rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
+    generations = None if generations is None else in_key_order(generations, GENERATIONS, OF_CALLS)
     batch = _batch_values(task_metrics, scores, metric)
 
     choice = choose_metrics(scores, rows=rows, metric=metric, batch=batch)
