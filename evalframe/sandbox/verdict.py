@@ -62,7 +62,7 @@ class CodeResult:
         passed: Assertions that held, also where the score is 0.
         total: Assertions; 0 where the tests have none or can not be used.
         reason: Why it is no pass, in a line; empty for a pass.
-        assertions: One by one.
+        assertions: One by one; after an output overflow all are ``not_reached``.
         stdout, stderr: The beginning of what was printed, tests included, with a note where more was cut off.
         seconds: Of the candidate's clock; 0 where nothing was run.
         verdict: How it was judged: ``split``: tests and candidate in two processes.
@@ -169,6 +169,8 @@ def _result(report: Report, clock: float, limits: Limits) -> CodeResult:
         "overflow": ("error", f"output overflow: over {limits.code_output_bytes} bytes", every),
         "gone": ("error", "the tests did not complete: a process of the sandbox was ended from inside", every),
     }[report.ended]
+    if report.ended in ("overflow", "gone"):
+        report.outcomes.clear()  # how far it came until it was seen is another thing each time
     assertions = tuple(_assertion(report, number, reason) for number in counted)
     passed = sum(assertion.outcome == "passed" for assertion in assertions)
     known = exit_code if exit_code in get_args(ExitCode) else "error"
@@ -192,4 +194,4 @@ def _assertion(report: Report, number: int, reason: str) -> Assertion:
 
 def _excerpt(output: bytearray) -> str:
     text = output.decode(errors="replace")
-    return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}… ({len(output)} bytes or more)"
+    return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}… (cut off here)"

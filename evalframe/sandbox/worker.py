@@ -25,12 +25,12 @@ _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER = 4, 38, 36
 
 def main() -> None:
     """Start both processes, wait for the life line to end, leave nothing behind."""
+    _harden()  # first: until then another process of the same user can look in
     control, lifeline, limits = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     package = types.ModuleType("inside")
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["inside"] = package
     candidate, testing = importlib.import_module("inside.candidate"), importlib.import_module("inside.testing")
-    _harden()
     tests_end, candidate_end = _socket_pair()
     os.environ.clear()
     sys.argv = ["candidate"]

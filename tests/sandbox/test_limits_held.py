@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -231,3 +233,22 @@ def test_the_clock_does_not_count_start_and_queue(run_all):
     # far more at once than cores, and a clock that the start of their interpreters alone would use up
     results = run_all(["def f(): return 1\n"] * (8 * cores()), "f() == 1", timeout_seconds=2)
     assert {result.exit_code for result in results} == {"pass"}
+
+
+@LINUX
+def test_an_interrupt_ends_what_runs(own_temporary_folder):
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    code = "import os\nopen(os.devnull)\nwhile True: pass\n"
+    tasks = [CodeTask(candidate=code, tests=("1",), timeout_seconds=30)] * (2 * cores())
+    before, started = signal.signal(signal.SIGALRM, interrupt), time.monotonic()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.5)
+        with pytest.raises(KeyboardInterrupt):
+            run_code(tasks, policy=Policy(allow_unsandboxed=True))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - started < 25  # a guard: far less than one clock
+    assert list(own_temporary_folder.iterdir()) == []

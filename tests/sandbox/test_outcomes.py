@@ -123,7 +123,7 @@ def test_output_is_kept_as_an_excerpt_and_is_no_verdict(run):
     result = run(code, "print('from the tests')\nassert add(1, 1) == 2\n")
     assert result.exit_code == "assertion_fail"
     assert result.stdout.startswith("outout")
-    assert result.stdout.endswith("bytes or more)")
+    assert result.stdout.endswith("(cut off here)")
     assert len(result.stdout) < 2100
     assert result.stderr == "err\n"
 
