@@ -1,4 +1,4 @@
-"""The leaderboard's intervals: by which method, how wide, and that nothing but seed and units changes them."""
+"""The leaderboard's intervals and laws: by which method, how wide, and that nothing but seed and units changes them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalframe.frames import from_records
 from evalframe.limits import Limits
-from evalframe.schemas import SCORES
+from evalframe.schemas import ROWS, SCORES
+from evalframe.scoring import summarise_tasks
 from evalframe.standings import leaderboard
 from evalframe.stats.intervals import wilson
 
@@ -96,3 +99,51 @@ def test_gsm8k_sized_boards_stay_within_their_memory() -> None:
     scores = scores_of(*(r for m in "abcd" for r in graded(m, "gsm", rng.integers(0, 2, 1319).astype(float).tolist())))
     board = leaderboard(scores, n_resamples=1_000, limits=Limits(resample_bytes=200_000))
     assert board.equals(leaderboard(scores, n_resamples=1_000))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from("tuv"), st.integers(0, 3), st.integers(0, 1),
+                  st.one_of(st.none(), st.floats(0, 1))),
+        min_size=1, max_size=30, unique_by=lambda record: record[:4],
+    ),
+    st.sampled_from(["task", "sample"]), st.booleans(),
+)  # fmt: skip
+def test_laws_of_any_board(drawn: list[tuple[str, str, int, int, float | None]], weighting: Any, common: bool) -> None:
+    scores = scores_of(
+        *({**call(m, t, i, 0.0), "repeat": r, "score": s, "fate": "failed" if s is None else "scored"}
+          for m, t, i, r, s in drawn)
+    )  # fmt: skip
+    board = leaderboard(scores, weighting=weighting, common=common, n_resamples=20)
+    assert sorted(board["model_id"]) == sorted(set(scores["model_id"]))
+    assert board["n_samples"].sum() == scores.height
+    if board["win_rate"].null_count() < board.height:
+        assert board["win_rate"].sum() == pytest.approx(1)
+    for shown in board.to_dicts():
+        mean, lo, hi = shown["mean_score"], shown["mean_ci_lo"], shown["mean_ci_hi"]
+        assert (mean is None) == (shown["rank"] is None) == (shown["ci_method"] == "none: nothing scored")
+        assert (lo is None) == (hi is None) == (shown["rank_lo"] is None) == shown["ci_method"].startswith("none")
+        if lo is not None:
+            assert 0 <= lo <= hi <= 1
+            assert 1 <= shown["rank_lo"] <= shown["rank_hi"] <= board.height
+        if mean is not None:
+            assert 0 <= shown["mean_all"] <= 1
+
+
+def test_the_mean_is_that_of_the_task_metrics() -> None:
+    rng = np.random.default_rng(5)
+    choice = {"id": "exact_match", "aggregation": "mean", "higher_is_better": True}
+    base = {"category": "qa", "prompt": "?", "prompt_hash": "0", "targets": ["a"], "metrics": [choice],
+            "extraction": "{}", "row": "{}", "metadata": "{}"}  # fmt: skip
+    rows = from_records(
+        [base | {"task_id": t, "sample_index": i, "sample_id": str(i)} for t in "tu" for i in range(9)], ROWS
+    )
+    records = [
+        {**call(m, t, i, 0.0), "repeat": r, "score": float(rng.integers(0, 2)), "fate": "scored"}
+        for m in "abc" for t in "tu" for i in range(9) for r in range(3)
+    ]  # fmt: skip
+    scores = scores_of(*records)
+    values = summarise_tasks(scores, rows=rows).filter("headline")
+    expected = values.group_by("model_id").agg(pl.col("value").mean()).sort("model_id")["value"]
+    board = leaderboard(scores, rows=rows, **FAST).sort("model_id")
+    assert board["mean_score"].to_list() == pytest.approx(expected.to_list(), abs=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,9 @@ def test_C109_twelve_of_twelve_is_not_certain() -> None:
 MODELS, TASKS = ("m1", "m2", "m3", "m4"), {"qa": 40, "law": 3, "solo_a": 1, "solo_b": 1}
 
 
-def made_run() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def made_run(seed: int = 0) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Scores of four models with ties, failures, grader errors and repeats; their rows and generations."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     scores, generations, rows = [], [], []
     for task, n in TASKS.items():
         choice = [{"id": "exact_match", "aggregation": "mean", "higher_is_better": True}]
@@ -188,8 +189,9 @@ def recomputed(records: list[dict[str, Any]], calls: list[dict[str, Any]], model
     }  # fmt: skip
 
 
-def test_C117_every_leaderboard_cell_follows_from_the_rows(tmp_path: Any) -> None:
-    scores, rows, generations = made_run()
+@pytest.mark.parametrize("seed", range(3))
+def test_C117_every_leaderboard_cell_follows_from_the_rows(tmp_path: Path, seed: int) -> None:
+    scores, rows, generations = made_run(seed)
     scores.write_parquet(tmp_path / "scores.parquet")
     generations.write_parquet(tmp_path / "generations.parquet")
     board = leaderboard(scores, rows=rows, generations=generations, n_resamples=500, seed=3)
