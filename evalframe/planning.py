@@ -18,6 +18,7 @@ from evalframe.frames import check, empty
 from evalframe.manifest.suite import Dataset, Suite, Task
 from evalframe.manifest.taskfile import TASK_SPEC_VERSION
 from evalframe.manifest.version import file_ids, suite_version
+from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS, suggestion
 from evalframe.schemas import ROWS
@@ -54,9 +55,10 @@ def make_plan(source: Source, *, options: RunOptions) -> Plan:
         TaskFileError: A task file has bad lines and ``allow_bad_tasks`` is not set.
         OptionError: ``task_ids`` names tasks that are not there.
     """
-    if isinstance(source, SuiteSource):
-        return _plan_suite(source, options)
-    return _plan_tasks(source, options)
+    plan = _plan_suite(source, options) if isinstance(source, SuiteSource) else _plan_tasks(source, options)
+    if faults := code_faults(plan.rows, limits=options.limits):
+        raise DatasetError.of(faults, what="the code tasks")
+    return plan
 
 
 def check_built(suite: Suite) -> None:

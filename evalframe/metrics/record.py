@@ -165,6 +165,10 @@ class Metric:
             )
 
 
+# what a column that the scalar door was not given says
+_NOTHING_SAID = {"row": "{}", "metadata": "{}", "extraction": "{}", "prompt": ""}
+
+
 def _one_row(metric: Metric, prediction: Any, targets: Any, columns: Mapping[str, Any]) -> pl.DataFrame:
     faults = []
     if not isinstance(prediction, str):
@@ -180,7 +184,7 @@ def _one_row(metric: Metric, prediction: Any, targets: Any, columns: Mapping[str
     values: dict[str, Any] = {}
     for name in metric.needs:
         column = row_column(name)
-        value = columns.get(name, "{}" if name in ("row", "metadata") else None)
+        value = columns.get(name, _NOTHING_SAID.get(name))
         if value is None and not (column and column.nullable):
             faults.append(Fault(name, "missing", f"the metric {metric.name!r} needs it", f"give {name}=…"))
         is_text = column is not None and column.dtype == pl.String
