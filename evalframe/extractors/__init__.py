@@ -5,19 +5,25 @@ An extractor is a function of a column of non-blank texts; ``extract`` is the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from evalframe.errors import OptionError
+from evalframe.extractors.cleaning import cleaned
 from evalframe.registry import EXTRACTORS
+from evalframe.words import ExtractionStatus
 
 EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
     "extracted_output": pl.String,
     "extraction_status": pl.String,
     "extraction_rule": pl.String,
 }
+BLANK = "blank"  # the rule of a text without ink, under every type
+
+Reading = tuple[str | None, ExtractionStatus, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,43 @@ def extract(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
     Returns:
         ``extracted_output`` (null: none), ``extraction_status`` (``ok``, ``no_match``, ``empty_output``, ``timeout``)
         and ``extraction_rule`` (which rule took the answer, or why none did); all null where the text is null.
+
+    Nulls:
+        A null text gives nulls. A text that is blank, or blank once it is cleaned, gives null, ``empty_output`` and
+        the rule ``blank`` under every type.
+
+    Raises:
+        UnknownNameError: There is no such extraction type; the message lists the nearest.
+        OptionError: ``texts`` is no column of text, or the configuration can not be used.
+
+    >>> extract(pl.Series(["The total is $1,234.50.", " "]), {"type": "number"}).rows()
+    [('1234.5', 'ok', 'last_number'), (None, 'empty_output', 'blank')]
     """
+    if "type" not in config:
+        raise OptionError("the extraction has no type; give one, as in {'type': 'number'}")
     extractor: Extractor = EXTRACTORS.get(str(config["type"]))
-    raise NotImplementedError(extractor)
+    if texts.dtype == pl.Null:
+        texts = texts.cast(pl.String)
+    if texts.dtype != pl.String:
+        raise OptionError(f"the texts are {texts.dtype}, not String; cast the column before")
+    clean = cleaned(texts)
+    has_ink = (clean != "").fill_null(False)
+    found = extractor.apply((clean if extractor.cleans else texts).filter(has_ink), config)
+    blank = pl.select(pl.when(clean == "").then(pl.lit(BLANK)).alias("extraction_rule")).to_series()
+    # the n-th text with ink has the n-th reading; a null position gathers a null
+    place = pl.select(pl.when(has_ink).then(has_ink.cum_sum() - 1)).to_series()
+    readings = found.select(pl.col(list(EXTRACTED)).gather(place))
+    return readings.with_columns(
+        pl.col("extraction_status").fill_null(blank.replace_strict({BLANK: "empty_output"}, default=None)),
+        pl.col("extraction_rule").fill_null(blank),
+    )
+
+
+def one_by_one(texts: pl.Series, read: Callable[[str], Reading]) -> pl.DataFrame:
+    """Read each text alone, in Python: for the types whose definition is a walk through the text, not an expression."""
+    return as_frame(read(text) for text in texts.to_list())
+
+
+def as_frame(readings: Iterable[Reading]) -> pl.DataFrame:
+    """Make the frame of an extractor out of (answer, status, rule), one a text."""
+    return pl.DataFrame(list(readings), schema=EXTRACTED, orient="row")

@@ -1,0 +1,147 @@
+r"""The extraction type ``label_set``: the label that a reply answers with, in the spelling of ``labels``.
+
+A label behind an explicit cue wins (``Answer: B``, ``\boxed{B}``; ``cues`` has the list), the last such cue first;
+without one the first label of the text. A label is a whole word, by the word characters of Python's ``\w``. A single
+letter counts only as a capital that stands alone, in label punctuation (``(b)``, ``b)``, ``b.``), behind a cue, or as
+the whole text; what else is made of one letter, ``letters`` tells. There is no guess at the nearest label. (The hosted
+service returns the first match whatever the cue.)
+
+Rules: ``whole_text`` (the text is nothing but the label), ``cue``, ``first_label``; ``no_label`` where there is none.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+
+from evalframe.extractors import Extractor, Reading, cues, letters, one_by_one
+
+_CUE = cues.pattern(cues.ANSWER_NOUNS + cues.LABEL_NOUNS, cues.LABEL_MARKS)
+# between a cue and its label; bounded, so that many cues in a row do not read the same text again and again
+_GAP = re.compile(
+    rf"(?:\s++|{cues.DECORATION}|(?:the|most|likely|probably|clearly|definitely|therefore|thus|simply|just|correct|right"
+    r"|option|choice|letter|number)\b){0,40}+",
+    re.IGNORECASE,
+)
+_OPENING = " \t\r\n*_`$\"'“‘«„([{<|~:"
+_CLOSING = " \t\r\n*_`$\"'”’»)]}>|~:.,;!?。"
+_EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^_\n]{1,80})\1(?!\w)")
+_NARROW = {0xFF01 + place: 0x21 + place for place in range(94)}  # full-width letters, digits and signs
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A set of labels, compiled.
+
+    Attributes:
+        spellings: The labels as they were given.
+        anywhere: Matches a label as a whole word; the number of the group is that of the label, from 1.
+        here: The same without a bound on the left.
+        single: Whether each label is a single letter with a case.
+    """
+
+    spellings: tuple[str, ...]
+    anywhere: re.Pattern[str]
+    here: re.Pattern[str]
+    single: tuple[bool, ...]
+
+
+@lru_cache(maxsize=256)
+def compiled(labels: tuple[str, ...], case_sensitive: bool) -> Labels:
+    """Compile a set of labels, the longest first where two begin at one place."""
+    order = sorted(range(len(labels)), key=lambda index: -len(labels[index]))
+    spellings = tuple(labels[index] for index in order)
+    plain = [label.strip().translate(_NARROW) for label in spellings]
+    flags = re.NOFLAG if case_sensitive else re.IGNORECASE
+    words = [r"\s+".join(map(re.escape, label.split())) + _right_bound(label) for label in plain]
+    return Labels(
+        spellings,
+        re.compile("|".join(f"({_left_bound(label)}{word})" for label, word in zip(plain, words, strict=True)), flags),
+        re.compile("|".join(f"({word})" for word in words), flags),
+        tuple(len(label) == 1 and cues.is_cased(label) for label in plain),
+    )
+
+
+def _left_bound(label: str) -> str:
+    if not re.match(r"\w", label):
+        return ""
+    if not label[0].isdecimal():
+        return r"(?<!\w)"
+    group = r"(?<!\d,)" if re.match(r"\d{3}(?!\d)", label) else ""
+    # not the 5 of 3.5, .5, -5, 10^5 and no 234 of 1,234
+    return rf"(?<!\w)(?<!\d\.)(?<!^\.)(?<![^\w.]\.)(?<!^[-−])(?<!\W[-−])(?<!\^){group}"
+
+
+def _right_bound(label: str) -> str:
+    if not re.search(r"\w$", label):
+        return ""
+    return r"(?!\w)(?!\.\d)(?!,\d{3}(?!\d))" if label[-1].isdecimal() else r"(?!\w)"
+
+
+def read_label(text: str, labels: Labels) -> Reading:
+    """Read the label that a text answers with.
+
+    >>> read_label("A hexagon has six corners. Hence it is (F), not (E).", compiled(("A", "E", "F"), False))
+    ('F', 'ok', 'first_label')
+    >>> read_label("It is relevant. Label: **Irrelevant**", compiled(("relevant", "irrelevant"), False))
+    ('irrelevant', 'ok', 'cue')
+    """
+    if not text.isascii():
+        text = text.translate(_NARROW)
+    for whole in (text, text.lstrip(_OPENING).rstrip(_CLOSING)):
+        if found := labels.here.fullmatch(whole):
+            return _spelled(found, labels), "ok", "whole_text"
+    text = _EMPHASIS.sub(_without_lines, text)
+    places = list(labels.anywhere.finditer(text))
+    starts = [found.start() for found in places]
+    for _, end in reversed(cues.ends(_CUE, cues.in_lower_case(text))):
+        if found := _behind_cue(text, end, labels, places, starts):
+            return _spelled(found, labels), "ok", "cue"
+    for found in places:
+        if not _is_single(found, labels) or letters.is_label(text, found.start()):
+            return _spelled(found, labels), "ok", "first_label"
+    return None, "no_match", "no_label"
+
+
+def _behind_cue(
+    text: str, end: int, labels: Labels, places: list[re.Match[str]], starts: list[int]
+) -> re.Match[str] | None:
+    """Find the label that follows a cue with nothing but decoration between."""
+    gap = _GAP.match(text, end)
+    last = gap.end() if gap else end
+    following = bisect_left(starts, end)
+    near = places[following] if following < len(places) and starts[following] <= last else None
+    # scripts without blanks between words: the cue itself is the bound on the left
+    found = near or labels.here.match(text, last)
+    if found and _is_single(found, labels) and not letters.is_label_behind_cue(text, found.start()):
+        return None
+    return found
+
+
+def _is_single(found: re.Match[str], labels: Labels) -> bool:
+    return labels.single[(found.lastindex or 1) - 1]
+
+
+def _spelled(found: re.Match[str], labels: Labels) -> str:
+    return labels.spellings[(found.lastindex or 1) - 1]
+
+
+def _without_lines(emphasis: re.Match[str]) -> str:
+    """Take the underscores of ``__B__`` for decoration; every character keeps its place."""
+    blank = " " * len(emphasis[1])
+    return f"{blank}{emphasis[2]}{blank}"
+
+
+def _label_set(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+    labels = compiled(tuple(config["labels"]), bool(config.get("case_sensitive", False)))
+    # a walk through each text: cues, bounds by Python's \w and the rules for letters are no column expression
+    return one_by_one(texts, lambda text: read_label(text, labels))
+
+
+LABEL_SET = Extractor(name="label_set", apply=_label_set, cleans=True)
