@@ -7,8 +7,8 @@ One number is ``1,234.50``, ``$1,234``, ``-3``, ``−3``, ``1e5``, ``50%``, ``3/
 None is what is glued to a word of letters (``x2``, ``m3``, ``H2O``), an exponent or subscript (``m^2``, ``x_1``), a
 power of another base than ten (``2^5`` is a sum to do), a version or address (``1.2.3``), a division by zero, what
 stands under ``\sqrt`` or in a ``\frac`` of more than numbers. ``GPT-4`` holds 4, not -4; of dates, times and telephone
-numbers each part is a number. Thousands are set apart by a comma, ``{,}``, ``\,``, ``'``, ``_`` or a fixed space, never by a
-common blank (lakhs, ``12,34,567``, too); a comma never begins decimals.
+numbers each part is a number. Thousands are set apart by a comma, ``{,}``, ``\,``, ``'``, ``_`` or a fixed space, never
+by a common blank (lakhs, ``12,34,567``, too); a comma never begins decimals.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class _PlainSigns(dict[int, str]):
 
 _SIGNS = _PlainSigns({
     **dict.fromkeys(map(ord, "−－﹣‐‑"), "-"), **dict.fromkeys(map(ord, "／⁄∕"), "/"),
-    **dict.fromkeys(map(ord, "％٪﹪"), "%"), ord("＋"): "+", ord("．"): ".", ord("，"): ",", ord("٫"): ".", ord("٬"): ",", ord("＃"): "#",
+    **dict.fromkeys(map(ord, "％٪﹪"), "%"),
+    ord("＋"): "+", ord("．"): ".", ord("，"): ",", ord("٫"): ".", ord("٬"): ",", ord("＃"): "#",
 })  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def _power(tag: str) -> str:
     number = r"[-+]?[0-9]++"
     return (
         rf"(?:(?:[ ]?\^[ ]?|[ ]\*\*[ ]|\*\*)(?:\{{[ ]?(?P<braced{tag}>{number})[ ]?\}}"
-        rf"|\([ ]?(?P<round{tag}>{number})[ ]?\)|(?P<bare{tag}>{number}))|[ ]?(?P<raised{tag}>[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)|<sup>(?P<tagged{tag}>{number})</sup>)"
+        rf"|\([ ]?(?P<round{tag}>{number})[ ]?\)|(?P<bare{tag}>{number}))"
+        rf"|[ ]?(?P<raised{tag}>[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]++)|<sup>(?P<tagged{tag}>{number})</sup>)"
     )
 
 
