@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from datetime import UTC, datetime
 
@@ -11,10 +10,9 @@ import pytest
 
 from evalframe.adapters import CallFailed, Generation
 from evalframe.adapters.mock import from_name
-from evalframe.errors import AdapterError, OptionError, RunFolderError, SchemaError
+from evalframe.errors import AdapterError, OptionError, SchemaError
 from evalframe.frames import check
-from evalframe.generate import lanes
-from evalframe.generate.threads import GenerateOptions, generate, record_missing
+from evalframe.generate.threads import GenerateOptions, generate
 from evalframe.limits import Limits
 from evalframe.schemas import CALL_KEY, GENERATIONS
 
@@ -168,89 +166,6 @@ def test_failed_calls_are_finished_and_skipped_ones_are_not(rows, Model, journal
 def test_a_second_model_of_the_same_journal_is_its_own(rows, Model, journal) -> None:
     run(rows, [Model()], journal)
     assert run(rows, [Model(model_id="n")], journal)["model_id"].value_counts(sort=True)["count"].to_list() == [5, 5]
-
-
-# stopping
-
-
-@pytest.mark.parametrize("parallel", [True, False])
-def test_a_stop_finishes_what_is_in_flight_and_records_the_rest_as_skipped(make_rows, Model, journal, parallel) -> None:
-    rows, stop = make_rows({"a": 50}), threading.Event()
-
-    def answer(prompt, task):
-        stop.set()
-        return Generation("paid for")
-
-    model = Model(answer)
-    summary = generate(
-        rows, adapters=[model], journal=journal, options=GenerateOptions(stop=stop, parallel=parallel, concurrency=2)
-    )
-    generations = check(journal.generations(), GENERATIONS)
-    assert summary.interrupted
-    assert generations.height == 50
-    assert 1 <= len(model.seen) <= 2
-    assert generations.filter(pl.col("status") == "completed").height == len(model.seen)
-    skipped = generations.filter(pl.col("status") == "skipped")
-    assert skipped["error_type"].unique().to_list() == ["interrupted"]
-    assert "resume" in skipped["error_message"][0]
-    assert skipped["attempts"].sum() == 0
-    assert skipped["started_at"].null_count() == skipped.height
-
-
-def test_an_interrupt_of_a_sequential_run_leaves_a_whole_journal(rows, Model, journal) -> None:
-    def answer(prompt, task):
-        if task.task_id == "b":
-            raise KeyboardInterrupt
-        return Generation("x")
-
-    with pytest.raises(KeyboardInterrupt):
-        run(rows, [Model(answer)], journal, parallel=False)
-    assert check(journal.generations(), GENERATIONS)["status"].to_list() == ["completed"] * 3 + ["skipped"] * 2
-
-
-def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(make_rows, Model, journal, monkeypatch) -> None:
-    crews = []
-
-    class Crew(lanes._Crew):
-        def __init__(self, *args) -> None:
-            super().__init__(*args)
-            crews.append(self)
-
-    def answer(prompt, task):
-        if task.sample_index == 0:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        assert crews[0].halt.wait(60)
-        return Generation("paid for")
-
-    monkeypatch.setattr(lanes, "_Crew", Crew)
-    model, before = Model(answer), threading.active_count()
-    with pytest.raises(KeyboardInterrupt):
-        run(make_rows({"a": 40}), [model], journal, concurrency=3)
-    assert threading.active_count() == before
-    generations = check(journal.generations(), GENERATIONS)
-    assert 1 <= len(model.seen) <= 3
-    assert generations["output_text"].count() == len(model.seen)
-    assert generations["status"].value_counts(sort=True).rows()[0] == ("skipped", 40 - len(model.seen))
-
-
-def test_an_error_of_the_journal_ends_the_run_and_no_thread_is_left(make_rows, Model, journal) -> None:
-    def answer(prompt, task):
-        journal.close()
-        return Generation("x")
-
-    before = threading.active_count()
-    with pytest.raises(RunFolderError, match="journal"):
-        run(make_rows({"a": 30}), [Model(answer)], journal)
-    assert threading.active_count() == before
-
-
-def test_missing_calls_are_recorded_and_counted(rows, Model, journal, make_rows) -> None:
-    run(make_rows({"a": 2}), [Model()], journal)
-    for _ in range(2):  # doing it again changes nothing
-        assert record_missing(rows, model_ids=["m"], journal=journal) == 3
-        assert journal.generations()["status"].to_list() == ["completed"] * 2 + ["skipped"] * 3
-    run(rows, [Model()], journal)
-    assert record_missing(rows, model_ids=["m"], journal=journal) == 0
 
 
 # what is told and what is measured
