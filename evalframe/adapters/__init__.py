@@ -1,8 +1,9 @@
 """Models: one request, one reply. No frames, threads or retries here; those are the engine's (``generate/``).
 
 An adapter is any object with ``model_id`` and ``generate(prompt, task) -> Generation``. It may also have
-``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``, ``model_version`` (known before the call)
-and ``close()``.
+``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``, ``model_version`` (known before the call),
+``prepare(categories) -> adapter`` (asked once before the first call, with the run's categories in row order; gives what
+is called in its place, under the same ``model_id``) and ``close()``.
 """
 
 from __future__ import annotations

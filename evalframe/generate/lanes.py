@@ -15,6 +15,9 @@ from evalframe.generate.journal import Journal
 from evalframe.generate.outcomes import Attempt, Judge
 from evalframe.generate.progress import Progress
 
+# a signal that comes just before a wait without end is not seen until that ends; so waits are short
+JOIN_SECONDS = 0.2
+
 
 @dataclass(slots=True, eq=False)
 class Lane:
@@ -121,8 +124,8 @@ def run_in_threads(
     interrupt: KeyboardInterrupt | None = None
     try:
         for thread in threads:
+            started.append(thread)  # before its start, which an interrupt may cut short
             thread.start()
-            started.append(thread)
     except KeyboardInterrupt as error:
         interrupt = error
         crew.halt.set()
@@ -142,7 +145,7 @@ def _join(threads: Sequence[threading.Thread], halt: threading.Event) -> Keyboar
     for thread in threads:
         while thread.is_alive():
             try:
-                thread.join()
+                thread.join(JOIN_SECONDS)
             except KeyboardInterrupt as error:
                 if interrupt is not None:
                     raise
