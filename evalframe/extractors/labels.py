@@ -29,9 +29,11 @@ _GAP = re.compile(
     r"|option|choice|letter|number)\b){0,40}+",
     re.IGNORECASE,
 )
-_OPENING = " \t\r\n*_`$\"'“‘«„([{<|~:"
-_CLOSING = " \t\r\n*_`$\"'”’»)]}>|~:.,;!?。"
-_EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^_\n]{1,80})\1(?!\w)")
+_OPENING = " \t\r\n*`$\"'“‘«„([{<|~:"
+_CLOSING = " \t\r\n*`$\"'”’»)]}>|~:.,;!?。"
+# a word character, but for scripts that set no blanks around a word
+_IN_WORD = r"[^\W\u0e00-\u0fff\u2e80-\ud7ff\uf900-\ufaff]"
+_EMPHASIS = re.compile(rf"(?<!{_IN_WORD})(_{{1,3}})([^_\n]{{1,80}})\1(?!{_IN_WORD})")
 _NARROW = {0xFF01 + place: 0x21 + place for place in range(94)}  # full-width letters, digits and signs
 
 
@@ -94,10 +96,10 @@ def read_label(text: str, labels: Labels) -> Reading:
     """
     if not text.isascii():
         text = text.translate(_NARROW)
+    text = _EMPHASIS.sub(_without_lines, text)
     for whole in (text, text.lstrip(_OPENING).rstrip(_CLOSING)):
         if found := labels.here.fullmatch(whole):
             return _spelled(found, labels), "ok", "whole_text"
-    text = _EMPHASIS.sub(_without_lines, text)
     places = list(labels.anywhere.finditer(text))
     starts = [found.start() for found in places]
     for _, end in reversed(cues.ends(_CUE, cues.in_lower_case(text))):
