@@ -229,9 +229,7 @@ def _report(done: Any, *, json: bool, fail_under: float | None = None) -> None:
     typer.echo(export.to_json(envelope) if json else done.to_markdown(), nl=json)
     summary = envelope["summary"]
     _say(f"run: {done.path}")
-    complaints = [
-        f"{count} calls {status}" for status, count in summary["status"].items() if status != "completed"
-    ]
+    complaints = [f"{count} calls {status}" for status, count in summary["status"].items() if status != "completed"]
     if summary["fates"].get("grader_error"):
         complaints.append(f"{summary['fates']['grader_error']} grader errors")
     if summary["bad_tasks"]:
@@ -254,9 +252,10 @@ def _settings(text: str | None) -> Any:
     """Read generation settings: a .json file, or JSON text; an object with ``generation`` is opened."""
     if text is None:
         return None
+    import json
+
     from evalframe.errors import OptionError
     from evalframe.jsontext import JsonTextError, loads
-    import json
 
     where = "--generation"
     if not text.lstrip().startswith("{"):

@@ -13,6 +13,7 @@ import polars as pl
 from evalframe.adapters import ModelAdapter
 from evalframe.adapters.replay import Replay, replay_adapters
 from evalframe.errors import AdapterError, EvalframeError, Fault, OptionError
+from evalframe.jsontext import JsonTextError, clean, loads, text_of
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import ADAPTERS
 
@@ -48,8 +49,10 @@ def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS) -> list[Mode
         except EvalframeError as error:
             faults.append(Fault(f"models[{index}]", "unknown_model", error.message))
     ids = [model.adapter.model_id for model in found]
-    for name in sorted({name for name in ids if ids.count(name) > 1}):
-        faults.append(Fault("models", "duplicate", f"{name!r} stands twice", "give each model an id of its own"))
+    faults += [
+        Fault("models", "duplicate", f"{name!r} stands twice", "give each model an id of its own")
+        for name in sorted({name for name in ids if ids.count(name) > 1})
+    ]
     if not given:
         faults.append(Fault("models", "empty", "no model is given", f"give {FORMS}"))
     if len(ids) > limits.models:
@@ -111,21 +114,55 @@ def _by_name(name: str, options: Mapping[str, Any]) -> list[ModelAdapter]:
 
 
 def _read_outputs(path: Path) -> pl.DataFrame:
+    """Read stored outputs; in text formats every cell stays text, so that the output ``007`` does not become 7."""
     try:
         if path.is_dir():
-            if not (segments := sorted((path / "generations").glob("*.parquet"))):
-                raise AdapterError(f"{path}: no generations here; a run's folder has generations/*.parquet")
-            stored = pl.read_parquet(segments)
-            rows = pl.read_parquet(path / "rows.parquet", columns=["task_id", "sample_index", "sample_id"])
-            return stored.join(rows, on=["task_id", "sample_index"], how="left", maintain_order="left")
+            return _read_run(path)
         suffix = path.suffix.lower()
         if suffix == ".parquet":
             return pl.read_parquet(path)
         if suffix == ".csv":
-            # text as written: an inferred type would turn the output "007" into 7
-            return pl.read_csv(path, infer_schema=False)
+            cells = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
+            # an empty reply is a reply; an empty cell of any other column is none
+            return cells.with_columns(pl.all().exclude("output_text").replace("", None))
         if suffix in (".jsonl", ".ndjson"):
-            return pl.read_ndjson(path, infer_schema_length=None)
-    except (OSError, pl.exceptions.PolarsError) as error:
+            return _read_lines(path)
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise AdapterError(f"{path}: can not be read: {error}") from None
     raise AdapterError(f"{path}: replay reads .parquet, .csv and .jsonl files, and a run's folder")
+
+
+def _read_run(path: Path) -> pl.DataFrame:
+    segments = sorted((path / "generations").glob("*.parquet"))
+    if not segments:
+        raise AdapterError(f"{path}: no generations here; a run's folder has generations/*.parquet")
+    rows = pl.read_parquet(path / "rows.parquet", columns=["task_id", "sample_index", "sample_id"])
+    return pl.read_parquet(segments).join(rows, on=["task_id", "sample_index"], how="left", maintain_order="left")
+
+
+def _read_lines(path: Path) -> pl.DataFrame:
+    # parsed line by line: polars infers types, and would turn text into numbers and drop late columns
+    columns: dict[str, list[str | None]] = {}
+    faults = []
+    n_records = 0
+    with path.open(encoding="utf-8-sig", newline="\n") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                record = loads(line.rstrip("\r\n"))
+            except JsonTextError as error:
+                faults.append(Fault(f"{path}:{number}:{error.column}", "bad_json", error.detail, "mend the line"))
+                continue
+            if not isinstance(record, dict):
+                faults.append(Fault(f"{path}:{number}", "bad_type", "is no JSON object", "write one object a line"))
+                continue
+            for name, value in record.items():
+                cells = columns.setdefault(name, [])
+                cells += [None] * (n_records - len(cells))
+                cells.append(None if value is None else clean(text_of(value)))
+            n_records += 1
+    if faults:
+        raise AdapterError.of(faults[:20], what=f"{path}: stored outputs")
+    filled = {name: cells + [None] * (n_records - len(cells)) for name, cells in columns.items()}
+    return pl.DataFrame(filled, schema=dict.fromkeys(filled, pl.String))

@@ -225,8 +225,8 @@ LEADERBOARD = FrameSchema(
     "one model, best first",
     (
         _count("rank", "1-based; ties within 1e-12 share it; null: no score", nullable=True),
-        _count("rank_lo", "best rank in the 95 % interval; null: no interval", nullable=True),
-        _count("rank_hi", "worst rank in the 95 % interval; null: no interval", nullable=True),
+        _count("rank_lo", "best rank in the 95 % interval; null: ci_method is none", nullable=True),
+        _count("rank_hi", "worst rank in the 95 % interval; null: ci_method is none", nullable=True),
         MODEL_ID,
         Column("mean_score", pl.Float64, "mean over tasks of the task values; null: nothing scored", nullable=True),
         Column("mean_ci_lo", pl.Float64, "lower end of the 95 % interval; null: none", nullable=True),
@@ -255,8 +255,10 @@ PAIRWISE = FrameSchema(
         Column("model_b", pl.String, "the second model of the pair"),
         Column("diff_mean", pl.Float64, "mean of a minus b, in the direction of better; null: no common unit",
                nullable=True),
-        Column("ci_lo", pl.Float64, "lower end of the 95 % bootstrap interval; null: too few units", nullable=True),
-        Column("ci_hi", pl.Float64, "upper end of the 95 % bootstrap interval; null: too few units", nullable=True),
+        Column("ci_lo", pl.Float64, "lower end of the 95 % bootstrap interval, a bound where all differences are "
+               "equal; null: too few units", nullable=True),
+        Column("ci_hi", pl.Float64, "upper end of the 95 % bootstrap interval, a bound where all differences are "
+               "equal; null: too few units", nullable=True),
         Column("significant", pl.Boolean, "the interval excludes 0"),
         _count("n_pairs", "units that both scored"),
         _share("p_value", "two-sided: exact McNemar for 0/1 scores, else sign-flip permutation; null: no pairs"),

@@ -21,7 +21,6 @@ import polars as pl
 from evalframe import frames, schemas
 from evalframe.disk import user_folder, write_text
 from evalframe.errors import RunFolderError
-from evalframe.frames import FrameSchema
 
 FORMAT_VERSION = 1
 # frames that are written in segments, each a file; all segments of one run have the same bounds

@@ -28,9 +28,7 @@ Fate = Literal["scored", "unparsed", "failed", "grader_error"]
 
 ConfidenceSource = Literal["adapter", "token_logprobs", "choice_logprobs", "stated", "agreement"]
 
-PostProcess = Literal[
-    "none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"
-]
+PostProcess = Literal["none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"]
 
 # of task files; their legal pairs are in manifest/taskvocabulary.py
 Category = Literal["arithmetic", "mcq", "code_exec", "classification", "summary"]

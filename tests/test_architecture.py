@@ -56,7 +56,7 @@ def imported_rooms(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "evalframe":
             parts = node.module.split(".")
-            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            rooms |= {parts[1]} if len(parts) > 1 else {a.name for a in node.names if a.name != "__version__"}
         elif isinstance(node, ast.Import):
             rooms |= {a.name.split(".")[1] for a in node.names if a.name.startswith("evalframe.")}
     return {room for room in rooms if room in STOREYS} | {f"?{room}" for room in rooms if room not in STOREYS}

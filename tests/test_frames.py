@@ -30,7 +30,11 @@ def pets(**columns: object) -> pl.DataFrame:
     values = {"owner": ["a", "a", "b"], "number": [0, 1, 0], "kind": ["cat", "dog", "cat"], "tame": [0.5, None, 1.0]}
     return pl.DataFrame(
         {**values, **columns},
-        schema_overrides={"number": pl.Int64, "tame": pl.Float64, **{n: pl.String for n in columns if n[:5] == "note."}},
+        schema_overrides={
+            "number": pl.Int64,
+            "tame": pl.Float64,
+            **{n: pl.String for n in columns if n[:5] == "note."},
+        },
         strict=False,
     )
 

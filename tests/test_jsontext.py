@@ -21,7 +21,14 @@ def test_numbers_stay_as_written(number: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("a b", "a b"), (None, ""), (True, "true"), (Number("1.0"), "1.0"), ([1, "é"], '[1,"é"]'), ({"k": None}, '{"k":null}')],
+    [
+        ("a b", "a b"),
+        (None, ""),
+        (True, "true"),
+        (Number("1.0"), "1.0"),
+        ([1, "é"], '[1,"é"]'),
+        ({"k": None}, '{"k":null}'),
+    ],
 )
 def test_a_value_as_a_template_renders_it(value: object, text: str) -> None:
     assert text_of(value) == text

@@ -20,7 +20,11 @@ def test_a_caller_may_go_wider_and_nobody_may_change_it() -> None:
 def test_every_bad_number_is_named() -> None:
     with pytest.raises(OptionError) as caught:
         Limits(concurrency=0, models=-1, code_timeout_seconds="3")  # type: ignore[arg-type]
-    assert caught.value.faults["where"].to_list() == ["limits.models", "limits.concurrency", "limits.code_timeout_seconds"]
+    assert caught.value.faults["where"].to_list() == [
+        "limits.models",
+        "limits.concurrency",
+        "limits.code_timeout_seconds",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,12 @@ def faults(**given: object) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("given", "where"),
     [
-        ({"concurrency": 0}, "concurrency"), ({"concurrency": 26}, "concurrency"), ({"concurrency": True}, "concurrency"),
+        ({"concurrency": 0}, "concurrency"), ({"concurrency": 26}, "concurrency"),
+        ({"concurrency": True}, "concurrency"),
         ({"repeats": 0}, "repeats"), ({"repeats": {"math": 0}}, "repeats['math']"), ({"repeats": 1.5}, "repeats"),
         ({"max_samples_per_task": 0}, "max_samples_per_task"), ({"seed": -1}, "seed"), ({"parallel": "no"}, "parallel"),
-        ({"sandbox": "none"}, "sandbox"), ({"on_missing": "ignore"}, "on_missing"), ({"sample_ids": "row"}, "sample_ids"),
+        ({"sandbox": "none"}, "sandbox"), ({"on_missing": "ignore"}, "on_missing"),
+        ({"sample_ids": "row"}, "sample_ids"),
         ({"task_ids": "one"}, "task_ids"), ({"out": True}, "out"),
     ],
 )  # fmt: skip

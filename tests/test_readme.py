@@ -16,7 +16,8 @@ BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_a_python_block_runs(block: str) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", block], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-W", "error", "-c", block]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -36,7 +37,7 @@ def test_the_shell_line_runs(tmp_path: Path) -> None:
 
 
 def test_every_room_of_the_map_is_there() -> None:
-    rooms = re.findall(r"`(\w+)(?:/)?`", README.split("## Where things are")[1])
+    rooms = re.findall(r"`([a-z_]+)/?`", README.split("## Where things are")[1])
     package = ROOT / "evalframe"
     missing = [r for r in rooms if not (package / f"{r}.py").is_file() and not (package / r).is_dir()]
     assert not missing

@@ -86,7 +86,9 @@ def from_name(rest: str, options: Mapping[str, Any]) -> list[MockModel]:
         AdapterError: An option that mocks do not have.
     """
     if rest not in NAMES:
-        raise UnknownNameError(f"there is no model 'mock/{rest}'; {suggestion(rest, NAMES)}")
+        raise UnknownNameError(
+            f"there is no model 'mock/{rest}'; {suggestion('mock/' + rest, [f'mock/{name}' for name in NAMES])}"
+        )
     category = options.get("category")
     if unknown := sorted(set(options) - _NOT_USED - ({"category"} if rest == "biased" else set())):
         raise AdapterError(f"mock/{rest} has no option {unknown[0]!r}; drop it")

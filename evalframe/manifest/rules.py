@@ -107,7 +107,11 @@ def _code_metadata_faults(metadata: Any, where: str, limits: Limits) -> Iterator
     if timeout is not None and not is_number(timeout):
         yield Fault(child(where, "timeout_s"), "bad_type", f"{shown(timeout)} is no number", "give seconds, as in 3")
     yield from range_faults(metadata, "timeout_s", where, 0, limits.code_timeout_seconds_max, above=True)
-    kinds = (("setup_code", str, "a string"), ("entry_point", str, "a name"), ("completes_prompt", bool, "true or false"))
+    kinds = (
+        ("setup_code", str, "a string"),
+        ("entry_point", str, "a name"),
+        ("completes_prompt", bool, "true or false"),
+    )
     for key, kind, needed in kinds:
         if metadata.get(key) is not None and not isinstance(metadata[key], kind):
             detail = f"{shown(metadata[key])} is not {needed}, which code_exec needs"

@@ -137,7 +137,7 @@ def test_an_exported_folder_opens_again(run: ef.Run, tmp_path: Path) -> None:
 
 def test_the_markdown_table_cuts_ids_and_escapes_pipes() -> None:
     board = pl.DataFrame(
-        [{name: None for name in schemas.LEADERBOARD.names} | {"model_id": "a|b" + "x" * 30, "ci_method": "none"}],
+        [dict.fromkeys(schemas.LEADERBOARD.names) | {"model_id": "a|b" + "x" * 30, "ci_method": "none"}],
         schema=schemas.LEADERBOARD.dtypes,
     ).with_columns(pl.col(pl.Int64).fill_null(0))
     check(board, schemas.LEADERBOARD)

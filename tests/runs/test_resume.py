@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -25,6 +26,7 @@ CHILD = """
 import sys, pathlib, time
 import evalframe as ef
 
+N = int(sys.argv[5])
 folder, calls, gate, stop_after = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3]), int(sys.argv[4])
 made = 0
 
@@ -39,15 +41,15 @@ def answer(prompt):
     return prompt.split()[-1]
 
 source = [{"task_id": f"t{i:03}", "category": "arithmetic", "prompt": f"Say {i}", "targets": [str(i)],
-           "metric_name": "exact_match", "post_process": "strip_whitespace"} for i in range(%d)]
+           "metric_name": "exact_match", "post_process": "strip_whitespace"} for i in range(N)]
 ef.run(source, [ef.from_callable("mine", answer), "mock/noisy"], out=folder, progress=False, parallel=False)
-""" % N
+"""
 
 
 def killed_run(tmp_path: Path, stop_after: int) -> tuple[Path, Path]:
     """Start a run in a process of its own, wait until it blocks in a call, and kill it."""
     folder, calls, gate = tmp_path / "run", tmp_path / "calls", tmp_path / "gate"
-    command = [sys.executable, "-c", CHILD, str(folder), str(calls), str(gate), str(stop_after)]
+    command = [sys.executable, "-c", CHILD, str(folder), str(calls), str(gate), str(stop_after), str(N)]
     child = subprocess.Popen(command, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 120
     while not gate.exists():
@@ -91,7 +93,7 @@ def test_a_killed_run_resumes(tmp_path: Path, stop_after: int) -> None:
 def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None:
     folder, calls = killed_run(tmp_path, 20)
     resumed = ef.resume(folder, answering(calls), progress=False)
-    source = [row for row in map(__import__("json").loads, resumed.rows["row"])]
+    source = [json.loads(row) for row in resumed.rows["row"]]
     whole = ef.run(source, [answering(calls), "mock/noisy"], out=tmp_path / "whole", progress=False)
     times = ["started_at", "latency_seconds"]
     assert resumed.generations.drop(times).equals(whole.generations.drop(times))

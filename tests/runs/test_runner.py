@@ -138,7 +138,11 @@ def test_C019_reasoning_is_no_answer(write_jsonl: Callable[..., Path]) -> None:
     run = ef.run(suite(output_extraction=labels, prompt_template="{{q}}"), ef.from_callable("m", replies.__getitem__),
                  files={"rows": data}, out=False, progress=False)  # fmt: skip
     samples = {row["sample_id"]: row for row in run.samples.to_dicts()}
-    assert {name: row["extracted_output"] for name, row in samples.items()} == {"closed": "B", "open": None, "prose": "C"}
+    assert {name: row["extracted_output"] for name, row in samples.items()} == {
+        "closed": "B",
+        "open": None,
+        "prose": "C",
+    }
     assert samples["closed"]["reasoning"] == "Could be A, yes A."
     assert samples["open"]["finish_reason"] == "truncated_reasoning"
     assert (samples["open"]["fate"], samples["open"]["extraction_status"]) == ("unparsed", "empty_output")
@@ -209,8 +213,8 @@ def test_a_run_without_a_name_goes_under_the_users_folder(rows_file: Path) -> No
         (suite(dataset={"path": "org/set"}), NotBuiltError, "tasks[0].dataset"),
         (suite(preprocess={"type": "python", "source": "def transform(row): return row"}), NotBuiltError, "preprocess"),
         (
-            {"task_id": "c", "category": "code_exec", "prompt": "f", "targets": ["f() == 1"], "metric_name": "code_exec",
-             "post_process": "none"},
+            {"task_id": "c", "category": "code_exec", "prompt": "f", "targets": ["f() == 1"],
+             "metric_name": "code_exec", "post_process": "none"},
             SandboxError, "allow_unsandboxed=True",
         ),
     ],
@@ -272,7 +276,9 @@ def test_C075_runs_anywhere_and_twice(rows_file: Path) -> None:
 
 
 def test_replay_of_a_run_gives_its_scores_again(rows_file: Path, tmp_path: Path) -> None:
-    first = ef.run(suite(), ["mock/noisy", "mock/biased"], files={"rows": rows_file}, out=tmp_path / "a", progress=False)
+    first = ef.run(
+        suite(), ["mock/noisy", "mock/biased"], files={"rows": rows_file}, out=tmp_path / "a", progress=False
+    )
     again = ef.run(suite(), ef.replay(tmp_path / "a"), files={"rows": rows_file}, out=tmp_path / "b", progress=False)
     assert again.scores.equals(first.scores)
     assert again.leaderboard()["mean_score"].equals(first.leaderboard()["mean_score"])
