@@ -132,7 +132,7 @@ def wrong_answer(prompt: str, task: TaskSpec, draw: float) -> str:
     elif not others and target.lower() in _OPPOSITES:
         opposite = _OPPOSITES[target.lower()]
         others = [opposite.capitalize() if target[:1].isupper() else opposite]
-    others = [other for other in others if other.strip().lower() not in targets]
+    others = [other for other in others if other.strip() and other.strip().lower() not in targets]
     return others[int(draw * len(others))] if others else _NONSENSE
 
 
