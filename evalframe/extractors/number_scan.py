@@ -5,10 +5,11 @@ One number is ``1,234.50``, ``$1,234``, ``-3``, ``−3``, ``1e5``, ``50%``, ``3/
 (``3-9``, ``3 to 9``), which counts as its last end.
 
 None is what is glued to a word of letters (``x2``, ``m3``, ``H2O``), an exponent or subscript (``m^2``, ``x_1``), a
-power of another base than ten (``2^5`` is a sum to do), a version or address (``1.2.3``), a division by zero, what
-stands under ``\sqrt`` or in a ``\frac`` of more than numbers. ``GPT-4`` holds 4, not -4; of dates, times and telephone
-numbers each part is a number. Thousands are set apart by a comma, ``{,}``, ``\,``, ``'``, ``_`` or a fixed space, never
-by a common blank (lakhs, ``12,34,567``, too); a comma never begins decimals.
+power of another base than ten (``2^5`` is a sum to do), a multiple of a root or of pi, a version or address
+(``1.2.3``), a division by zero, what stands under ``\sqrt`` or in a ``\frac`` of more than numbers. ``GPT-4`` holds 4,
+not -4; of dates, times and telephone numbers each part is a number. Thousands are set apart by a comma, ``{,}``,
+``\,``, ``'``, ``_`` or a fixed space, never by a common blank (lakhs, ``12,34,567``, too); a comma never begins
+decimals.
 """
 
 from __future__ import annotations
@@ -113,7 +114,11 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ARGUMENT = re.compile(rf"(?P<sign>[-+–])?\\?\$?{_atom('a')}")
-_POWERED = re.compile(r"[ ]?\^[ ]?[{(]?[ ]?[-+]?(?!(?:st|nd|rd|th)\b)[0-9A-Za-z]|\*\*[-+]?[0-9]|[⁰¹²³⁴⁵⁶⁷⁸⁹]|<sup>")
+# what makes of the digits before it the base of a power, or the factor of a root or of pi
+_POWERED = re.compile(
+    r"[ ]?\^[ ]?[{(]?[ ]?[-+]?(?!(?:st|nd|rd|th)\b)[0-9A-Za-z]|\*\*[-+]?[0-9]|[⁰¹²³⁴⁵⁶⁷⁸⁹]|<sup>"
+    r"|[ ]?(?:√|π|\\sqrt|\\pi(?![A-Za-z]))"
+)
 # what makes of the digits behind it an exponent, a subscript or a character reference
 _ATTACHED = re.compile(
     r"\^[ ]?[{(]?[ ]?$|[A-Za-z0-9)\]}](?:[ ]\*\*[ ]|\*\*)[{(]?$|[A-Za-z0-9)\]}]_+\{?$|<su[bp]>$|&\#x?$"
@@ -216,7 +221,9 @@ def _exponent(token: re.Match[str], tag: str) -> str:
 def _scaled(whole: str, decimals: str, exponent: str) -> str | None:
     if len(exponent.lstrip("+-0")) > MOST_EXPONENT_DIGITS:
         return None
-    return plain(whole, decimals, exponent=int(exponent))
+    value = plain(whole, decimals, exponent=int(exponent))
+    # the exponent of the value may be longer than the one that was written: 10e999999999
+    return None if len(value.partition("e")[2].lstrip("-")) > MOST_EXPONENT_DIGITS else value
 
 
 def _fraction(text: str, token: re.Match[str], closing: dict[int, int]) -> tuple[str | None, int]:

@@ -5,7 +5,9 @@ Which one: the last explicit answer that holds a number, else the last number of
 
 Rules, of what took the answer: ``boxed`` (``\boxed{42}``), ``hashes`` (``#### 42``), ``cue`` (``the answer is 42``,
 ``Answer: 42``, in the languages of ``cues.ANSWER_NOUNS``), ``last_number``; each with `` percent`` where a percent sign
-follows the number, whose face value is taken (``50%`` gives ``50``). ``no_number``: the text holds none.
+follows the number, whose face value is taken (``50%`` gives ``50``). Without an answer: ``no_number``, the text holds
+none; ``boxed_no_number``, the only explicit answer is a box of something else (``\boxed{2\pi}``), and another number of
+the text would be an answer by accident.
 """
 
 from __future__ import annotations
@@ -58,12 +60,17 @@ def read_number(text: str) -> Reading:
     if not numbers:
         return None, "no_match", "no_number"
     places = [number.digits for number in numbers]
-    rule, answer = "last_number", numbers[-1]
-    for mark in sorted(_marks(text, closing), key=lambda mark: mark.place, reverse=True):
+    marks = sorted(_marks(text, closing), key=lambda mark: mark.place, reverse=True)
+    for mark in marks:
         if found := _marked(text, mark, numbers, places):
-            rule, answer = mark.rule, found
-            break
-    return answer.value, "ok", f"{rule} percent" if answer.percent else rule
+            return _taken(found, mark.rule)
+    if any(mark.rule == "boxed" and text[mark.start : mark.end].strip() for mark in marks):
+        return None, "no_match", "boxed_no_number"
+    return _taken(numbers[-1], "last_number")
+
+
+def _taken(number: Found, rule: str) -> Reading:
+    return number.value, "ok", f"{rule} percent" if number.percent else rule
 
 
 def _marks(text: str, closing: dict[int, int]) -> Iterator[Mark]:

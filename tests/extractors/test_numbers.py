@@ -49,7 +49,8 @@ def test_every_way_of_writing_a_number(text: str, number: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["x2", "H2O", "m3", "m^2", "km²", "m<sup>2</sup>", "x_1", "x_{12}", "m^{-2}", "x**2", "2^5", "7²", "v1.2", "1.2.3",
-     "192.168.0.1", "1/0", r"\frac{1}{0}", r"\frac{x}{2}", r"\frac{\sqrt{3}}{2}", r"\sqrt{3}", r"\sqrt[3]{5}", "&#39;",
+     "192.168.0.1", "1/0", r"\frac{1}{0}", r"\frac{x}{2}", r"\frac{\sqrt{3}}{2}", r"\sqrt{3}", r"\sqrt[3]{5}",
+     r"2\sqrt{3}", "2√3", "2π", r"2\pi", "&#39;",
      "eighteen", "none", "∞", "NaN", "-", "$", ".", ",", "%", "1e9999999999", "²"],
 )  # fmt: skip
 def test_what_is_no_number(text: str) -> None:
@@ -93,7 +94,9 @@ def test_the_exponent_of_a_unit_is_no_answer(text: str) -> None:
         (r"\boxed{x = 5} 9", "5", "boxed"),
         (r"\boxed{10 \text{ m}^2} 9", "10", "boxed"),
         (r"so \boxed{42 and the reply ends" + "\n9", "42", "boxed"),
-        (r"\boxed{\text{none}} 9", "9", "last_number"),
+        (r"\boxed{ } 9", "9", "last_number"),
+        (r"\boxed{7} and \boxed{\text{yes}} 9", "7", "boxed"),
+        (r"answer is 7, \boxed{x} 9", "7", "cue"),
         ("The answer is unknown. 5 apples", "5", "last_number"),
         ("Unanswered: 4. Then 5", "5", "last_number"),
         ("Discount: 16%", "16", "last_number percent"),
@@ -102,6 +105,11 @@ def test_the_exponent_of_a_unit_is_no_answer(text: str) -> None:
 )
 def test_the_last_explicit_answer_else_the_last_number(text: str, number: str, rule: str) -> None:
     assert read_number(text) == (number, "ok", rule)
+
+
+@pytest.mark.parametrize("boxed", [r"\text{none}", "x", r"2\pi", r"\frac{\sqrt{3}}{2}", "B", "2^n"])
+def test_a_box_of_something_else_is_not_replaced_by_a_number_of_the_text(boxed: str) -> None:
+    assert read_number(rf"With 3 and 4: $\boxed{{{boxed}}}$ (9)") == (None, "no_match", "boxed_no_number")
 
 
 def test_integers_of_any_size_are_exact() -> None:
@@ -115,6 +123,7 @@ def test_integers_of_any_size_are_exact() -> None:
     [
         ("1e400", "1" + "0" * 400), ("1e-400", "0." + "0" * 399 + "1"), ("1e401", "1e401"), ("-25e999", "-2.5e1000"),
         ("1" + "0" * 401, "1e401"), ("0e999999999", "0"), ("1e-999999999", "1e-999999999"),
+        ("7, not 10e999999999", "7"),
     ],
 )  # fmt: skip
 def test_exponents_are_written_out_to_a_bound_and_one_value_has_one_spelling(text: str, number: str) -> None:
