@@ -119,9 +119,9 @@ _POWERED = re.compile(
     r"[ ]?\^[ ]?[{(]?[ ]?[-+]?(?!(?:st|nd|rd|th)\b)[0-9A-Za-z]|\*\*[-+]?[0-9]|[⁰¹²³⁴⁵⁶⁷⁸⁹]|<sup>"
     r"|[ ]?(?:√|π|\\sqrt|\\pi(?![A-Za-z]))"
 )
-# what makes of the digits behind it an exponent, a subscript or a character reference
+# what makes of the digits behind it an exponent, a radicand, a subscript or a character reference
 _ATTACHED = re.compile(
-    r"\^[ ]?[{(]?[ ]?$|[A-Za-z0-9)\]}](?:[ ]\*\*[ ]|\*\*)[{(]?$|[A-Za-z0-9)\]}]_+\{?$|<su[bp]>$|&\#x?$"
+    r"[\^√][ ]?[{(]?[ ]?$|[A-Za-z0-9)\]}](?:[ ]\*\*[ ]|\*\*)[{(]?$|[A-Za-z0-9)\]}]_+\{?$|<su[bp]>$|&\#x?$"
 )
 _COMMAND = re.compile(r"\\[A-Za-z]+$")
 _CURRENCY_CODE = re.compile(r"(?<![^\W\d_])(?:Rs|INR|USD|EUR|GBP|JPY|CNY|RMB|CHF|AUD|CAD|BRL|KRW|RUB|UAH)$")
