@@ -31,7 +31,7 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
     with Journal.open(folder.journal_path) as journal:
         missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
         for segment, generations in enumerate(journal.segments(limits=options.limits)):
-            answers = extract_answers(generations, rows=rows)
+            answers = extract_answers(generations, rows=rows, limits=options.limits)
             scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
             folder.write("generations", generations, segment=segment)
             folder.write("answers", answers, segment=segment)

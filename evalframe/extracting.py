@@ -11,6 +11,7 @@ import polars as pl
 from evalframe.errors import SchemaError
 from evalframe.extractors import EXTRACTED, extract
 from evalframe.frames import check
+from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS
 
 CODE_METRIC = "code_exec"
@@ -18,7 +19,7 @@ CODE_METRIC = "code_exec"
 CODE_EXTRACTION: Mapping[str, Any] = {"type": "post_process", "rule": "extract_code_block"}
 
 
-def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame) -> pl.DataFrame:
+def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame, limits: Limits = DEFAULT_LIMITS) -> pl.DataFrame:
     """Read the answer out of every reply, by the extraction of its row.
 
     A row with the metric ``code_exec`` and extraction ``none`` is read by the rule ``extract_code_block``.
@@ -49,7 +50,10 @@ def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame) -> pl.Data
             "pass the rows that the generations were made from"
         )
     parts = calls.with_row_index("place").partition_by("extraction", "has_code", maintain_order=True)
-    read = [pl.concat([part.select("place"), extract(part["text"], _config(part))], how="horizontal") for part in parts]
+    read = [
+        pl.concat([part.select("place"), extract(part["text"], _config(part), limits=limits)], how="horizontal")
+        for part in parts
+    ]
     nothing = pl.DataFrame(schema={"place": pl.UInt32, **EXTRACTED})
     in_order = pl.concat([nothing, *read]).sort("place").drop("place")
     return check(pl.concat([generations.select(CALL_KEY), in_order], how="horizontal"), ANSWERS)

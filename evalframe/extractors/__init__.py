@@ -13,6 +13,7 @@ import polars as pl
 
 from evalframe.errors import OptionError
 from evalframe.extractors.cleaning import cleaned
+from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import EXTRACTORS
 from evalframe.words import ExtractionStatus
 
@@ -32,22 +33,24 @@ class Extractor:
 
     Attributes:
         name: The ``type`` of the configuration.
-        apply: A function of a String column without nulls and blanks and of the whole configuration; gives a frame of
-            the same height with the columns of ``EXTRACTED``, no null in the last two. Same text, same result.
+        apply: A function of a String column without nulls and blanks, of the whole configuration and of the limits;
+            gives a frame of the same height with the columns of ``EXTRACTED``, no null in the last two. Same text,
+            same result.
         cleans: Whether model noise (end-of-text tokens, BOM, zero-width characters) is dropped from the text before.
     """
 
     name: str
-    apply: Callable[[pl.Series, Mapping[str, Any]], pl.DataFrame]
+    apply: Callable[[pl.Series, Mapping[str, Any], Limits], pl.DataFrame]
     cleans: bool = False
 
 
-def extract(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def extract(texts: pl.Series, config: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS) -> pl.DataFrame:
     """Apply an extraction to a column of replies.
 
     Args:
         texts: String; null where there was no reply.
         config: ``{"type": ..., ...}``, validated before (``manifest.suite``).
+        limits: The table of numbers: time and length of regular expressions.
 
     Returns:
         ``extracted_output`` (null: none), ``extraction_status`` (``ok``, ``no_match``, ``empty_output``, ``timeout``)
@@ -73,7 +76,7 @@ def extract(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
         raise OptionError(f"the texts are {texts.dtype}, not String; cast the column before")
     clean = cleaned(texts)
     has_ink = (clean != "").fill_null(False)
-    found = extractor.apply((clean if extractor.cleans else texts).filter(has_ink), config)
+    found = extractor.apply((clean if extractor.cleans else texts).filter(has_ink), config, limits)
     blank = pl.select(pl.when(clean == "").then(pl.lit(BLANK)).alias("extraction_rule")).to_series()
     # the n-th text with ink has the n-th reading; a null position gathers a null
     place = pl.select(pl.when(has_ink).then(has_ink.cum_sum() - 1)).to_series()

@@ -21,6 +21,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.extractors import Extractor, Reading, cues, letters, one_by_one
+from evalframe.limits import Limits
 
 _CUE = cues.pattern(cues.ANSWER_NOUNS + cues.LABEL_NOUNS, cues.LABEL_MARKS)
 # between a cue and its label; bounded, so that many cues in a row do not read the same text again and again
@@ -140,7 +141,7 @@ def _without_lines(emphasis: re.Match[str]) -> str:
     return f"{blank}{emphasis[2]}{blank}"
 
 
-def _label_set(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     labels = compiled(tuple(config["labels"]), bool(config.get("case_sensitive", False)))
     # a walk through each text: cues, bounds by Python's \w and the rules for letters are no column expression
     return one_by_one(texts, lambda text: read_label(text, labels))

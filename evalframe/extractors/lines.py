@@ -14,17 +14,18 @@ import polars as pl
 
 from evalframe.extractors import Extractor, Reading, one_by_one
 from evalframe.extractors.cleaning import NO_INK
+from evalframe.limits import Limits
 
 _LINE = re.compile(r"[^\r\n]+")  # \r\n, \n and \r end a line; no answer is cut at a form feed or U+2028
 
 
-def _none(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def _none(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     return pl.DataFrame({"extracted_output": texts}).with_columns(
         extraction_status=pl.lit("ok"), extraction_rule=pl.lit("whole_text")
     )
 
 
-def _take_first(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def _take_first(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     lines = int(config.get("lines", 1))
 
     def read(text: str) -> Reading:

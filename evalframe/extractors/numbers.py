@@ -23,6 +23,7 @@ import polars as pl
 from evalframe.extractors import Extractor, Reading, cues, one_by_one
 from evalframe.extractors.latex import boxes, braces
 from evalframe.extractors.number_scan import Found, in_plain_signs, scan
+from evalframe.limits import Limits
 
 _CUE = cues.pattern(cues.ANSWER_NOUNS, cues.NUMBER_MARKS)
 _HASHES = re.compile(r"(?<!#)####(?!#)")
@@ -104,7 +105,7 @@ def _next_to(text: str, end: int, numbers: list[Found], places: list[int]) -> Fo
     return found if found.start <= end or _GAP.fullmatch(text, end, found.start) else None
 
 
-def _number(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def _number(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     # a walk through each text: fractions, boxes and cues are balanced and placed, which no column expression is
     return one_by_one(texts, read_number)
 

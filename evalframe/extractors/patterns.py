@@ -20,27 +20,28 @@ import polars as pl
 from evalframe.errors import OptionError
 from evalframe.extractors import Extractor, Reading, as_frame
 from evalframe.extractors.cleaning import NO_INK
-from evalframe.limits import DEFAULT_LIMITS
+from evalframe.limits import Limits
 from evalframe.sandbox.regex_worker import FLAGS
 from evalframe.words import ExtractionStatus
 
 _STATUS: dict[str, ExtractionStatus] = {"time_limit": "timeout", "memory_limit": "timeout"}
 
 
-def _regex(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
-    return _search(texts, config, last=False)
+def _regex(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
+    return _search(texts, config, limits, last=False)
 
 
-def _regex_last(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
-    return _search(texts, config, last=True)
+def _regex_last(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
+    return _search(texts, config, limits, last=True)
 
 
-def _search(texts: pl.Series, config: Mapping[str, Any], *, last: bool) -> pl.DataFrame:
+def _search(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, last: bool) -> pl.DataFrame:
     from evalframe.extractors.regex_process import Search, search_all
 
     pattern, flags = config["pattern"], config.get("flags") or ""
-    search = Search(pattern=pattern, flags=flags, group=_group(pattern, flags, config.get("group")), last=last)
-    most = DEFAULT_LIMITS.regex_text_chars
+    group = _group(pattern, flags, config.get("group"))
+    search = Search(pattern=pattern, flags=flags, group=group, last=last, seconds=limits.regex_seconds_per_text)
+    most = limits.regex_text_chars
     side = "last" if last else "first"
     long = texts.str.len_bytes() > most  # no text has more characters than bytes
     if long.any():

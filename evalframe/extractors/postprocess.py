@@ -17,6 +17,7 @@ import polars as pl
 
 from evalframe.errors import UnknownNameError
 from evalframe.extractors import Extractor
+from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
 
 # what str.strip takes off; the strip of polars leaves U+001C to U+001F
@@ -31,6 +32,9 @@ _LETTER = re.compile("[A-E]")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _OPENING = re.compile(r"( {0,3})(`{3,})[^`]*")
 _CLOSING = re.compile(r" {0,3}(`{3,})[ \t\r\n]*")
+# fences as models write them in running text: behind prose, and closed at the end of the last line of code
+_OPENING_IN_PROSE = re.compile(r"[^`]*\S[^`]*?()(`{3,})[\w+#.-]*[ \t\r\n]*")
+_CLOSING_AFTER_CODE = re.compile(r"([^`]*[^`\s][^`]*)(`{3,})[ \t\r\n]*")
 
 
 def post_process(text: str, rule: str) -> str | None:
@@ -49,7 +53,8 @@ def post_process(text: str, rule: str) -> str | None:
     A fence is CommonMark's: a line that opens with at most three blanks and at least three backticks; what follows them
     is its language tag, which has no backtick (so one-line ````` ```code``` ````` is none). The next line of nothing
     but at least as many backticks closes it. The body is without the line break before the closing fence, and each of
-    its lines without as many blanks as the opening fence is indented by, so that it can be executed.
+    its lines without as many blanks as the opening fence is indented by, so that it can be executed. Where no fence is
+    closed in this way, one that opens at the end of a line of prose or closes at the end of a line of code counts too.
 
     Nulls:
         None where nothing can be extracted. An empty text gives ``""`` for none, strip_whitespace, lower and
@@ -66,11 +71,11 @@ def post_process(text: str, rule: str) -> str | None:
     return _rule(rule).one(text)[0]
 
 
-def apply(texts: pl.Series, config: Mapping[str, Any]) -> pl.DataFrame:
+def apply(texts: pl.Series, config: Mapping[str, Any], limits: Limits = DEFAULT_LIMITS) -> pl.DataFrame:
     """Apply the rule ``config["rule"]`` to a column; the extractor behind ``POST_PROCESS``.
 
     ``extraction_rule`` says how: the rule's name; ``stands_alone``, ``anywhere``, ``no_letter``; ``fence``,
-    ``first_of_2_fences`` (of any number), ``unclosed_fence``, ``no_fence``; ``no_line``.
+    ``first_of_2_fences`` (of any number), ``fence_in_prose``, ``unclosed_fence``, ``no_fence``; ``no_line``.
     """
     rule = _rule(str(config["rule"]))
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
@@ -131,15 +136,16 @@ def _first_line(text: str) -> tuple[str | None, str]:
 
 
 def _code_block(text: str) -> tuple[str | None, str]:
-    bodies = _fences(text)
-    if not bodies:
-        return text, "no_fence"
-    if bodies[0] is None:
-        return None, "unclosed_fence"
-    return bodies[0], "fence" if len(bodies) == 1 else f"first_of_{len(bodies)}_fences"
+    strict = _fences(text)
+    if strict and strict[0] is not None:
+        return strict[0], "fence" if len(strict) == 1 else f"first_of_{len(strict)}_fences"
+    loose = _fences(text, in_prose=True)
+    if loose and loose[0] is not None:
+        return loose[0], "fence_in_prose"
+    return (None, "unclosed_fence") if strict or loose else (text, "no_fence")
 
 
-def _fences(text: str) -> list[str | None]:
+def _fences(text: str, *, in_prose: bool = False) -> list[str | None]:
     """Give the body of each fence, in order; None for one that is never closed (it can only be the last)."""
     bodies: list[str | None] = []
     opening: re.Match[str] | None = None
@@ -147,8 +153,13 @@ def _fences(text: str) -> list[str | None]:
     for line in _LINE.findall(text):
         if opening is None:
             opening, body = _OPENING.fullmatch(line), []
+            if opening is None and in_prose:
+                opening = _OPENING_IN_PROSE.fullmatch(line)
         elif (closing := _CLOSING.fullmatch(line)) and len(closing[1]) >= len(opening[2]):
             bodies.append(_without_last_break("".join(body)))
+            opening = None
+        elif in_prose and (end := _CLOSING_AFTER_CODE.fullmatch(line)) and len(end[2]) >= len(opening[2]):
+            bodies.append("".join([*body, end[1]]))
             opening = None
         else:
             indent = len(opening[1])

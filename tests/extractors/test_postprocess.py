@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from evalframe.errors import UnknownNameError
 from evalframe.extractors.postprocess import LINE_ENDS, POST_PROCESS, RULES, WHITE_SPACE, apply, post_process
+from evalframe.limits import DEFAULT_LIMITS
 from evalframe.schemas import ANSWERS
 
 FENCED = "Sure!\n```python\ndef add(a, b):\n    return a + b\n```\nEnjoy."
@@ -58,6 +59,11 @@ EXAMPLES: list[tuple[str, str, str | None, str]] = [
     ("extract_code_block", "    ```\n    a\n    ```", "    ```\n    a\n    ```", "no_fence"),
     ("extract_code_block", "use ```add``` here", "use ```add``` here", "no_fence"),
     ("extract_code_block", "```add```", "```add```", "no_fence"),
+    ("extract_code_block", "Here it is: ```python\na\n```", "a", "fence_in_prose"),
+    ("extract_code_block", "```python\na\nb```", "a\nb", "fence_in_prose"),
+    ("extract_code_block", "So: ```\na\nb```\nDone.", "a\nb", "fence_in_prose"),
+    ("extract_code_block", "So: ```py\na", None, "unclosed_fence"),
+    ("extract_code_block", "I like ```add``` and ```sub```\nboth", "I like ```add``` and ```sub```\nboth", "no_fence"),
     ("extract_code_block", "``\na\n``", "``\na\n``", "no_fence"),
     ("extract_code_block", "~~~\na\n~~~", "~~~\na\n~~~", "no_fence"),
     ("extract_code_block", "```\ns = 'a\u2028```\u2028b'\x0c\n```", "s = 'a\u2028```\u2028b'\x0c", "fence"),
@@ -86,7 +92,7 @@ def test_every_rule_has_examples_with_and_without_ascii(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_column_is_its_rows_in_order(rule: str) -> None:
     texts = [text for _, text, _, _ in EXAMPLES] * 3
-    taken = POST_PROCESS.apply(pl.Series(texts), {"type": "post_process", "rule": rule})
+    taken = POST_PROCESS.apply(pl.Series(texts), {"type": "post_process", "rule": rule}, DEFAULT_LIMITS)
     assert taken["extracted_output"].to_list() == [post_process(text, rule) for text in texts]
     assert taken.columns == ["extracted_output", "extraction_status", "extraction_rule"]
     assert set(taken.dtypes) == {pl.String}
@@ -179,7 +185,12 @@ def neighbours_of(text: str, place: int) -> str:
     return "".join(char for char in beside if unicodedata.category(char).startswith("L"))
 
 
-@given(TEXTS.filter(lambda text: "`" not in text), st.integers(3, 6), st.integers(0, 3), st.text("py+", max_size=4))
+@given(
+    TEXTS.filter(lambda text: "`" not in text and not text.endswith("\r")),
+    st.integers(3, 6),
+    st.integers(0, 3),
+    st.text("py+", max_size=4),
+)
 def test_what_stands_in_a_fence_comes_out(body: str, ticks: int, more: int, tag: str) -> None:
     fence = "`" * ticks
     text = f"Prose.\n{fence}{tag}\n{body}\n{fence}{'`' * more}\nMore."

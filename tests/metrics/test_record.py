@@ -140,15 +140,15 @@ def test_score_names_unknown_columns_and_metrics() -> None:
 
 def test_score_takes_needed_columns_and_fills_json_columns() -> None:
     def compute(frame: pl.DataFrame, policy: Any) -> pl.DataFrame:
-        said = pl.concat_str("prompt", "metadata", pl.col("row.n").fill_null("-"), separator=" ")
+        said = pl.concat_str("category", "metadata", pl.col("row.n").fill_null("-"), separator=" ")
         return frame.select(
             score=pl.lit(1.0) + 0 * said.str.len_chars(), detail=pl.struct(said.alias("s")).struct.json_encode()
         )
 
-    metric = Metric(name="made_up", compute=compute, needs=("prompt", "metadata", "row.n"))
-    assert metric("x", ["x"], prompt="p") == 1
-    assert metric("x", ["x"], prompt="p", metadata={"timeout_s": 5}, **{"row.n": "3"}) == 1
-    with pytest.raises(OptionError, match="prompt: the metric 'made_up' needs it -> give prompt=…"):
+    metric = Metric(name="made_up", compute=compute, needs=("category", "metadata", "row.n"))
+    assert metric("x", ["x"], category="c") == 1
+    assert metric("x", ["x"], category="c", metadata={"timeout_s": 5}, **{"row.n": "3"}) == 1
+    with pytest.raises(OptionError, match="category: the metric 'made_up' needs it -> give category=…"):
         metric("x", ["x"])
 
 

@@ -182,7 +182,7 @@ def test_no_child_and_no_descriptor_is_left_in_the_caller(run_all):
             "f() == 1", timeout_seconds=0.3)  # fmt: skip
     assert len(os.listdir("/proc/self/fd")) == before
     children = [entry for entry in os.listdir("/proc") if entry.isdigit() and _parent(entry) == os.getpid()]
-    assert [child for child in children if b"worker.py" in Path(f"/proc/{child}/cmdline").read_bytes()] == []
+    assert [child for child in children if b"/worker.py" in Path(f"/proc/{child}/cmdline").read_bytes()] == []
 
 
 def _parent(entry: str) -> int:
