@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,33 @@ class FrameSchema:
                 "meaning": [c.doc for c in self.columns],
             }
         )
+
+
+class Noted(pl.DataFrame):
+    """A frame with remarks that a reader of its figures should see; what is derived from it is an ordinary frame.
+
+    Attributes:
+        notes: One sentence each; shown above the table in a notebook and under it in a terminal.
+    """
+
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, notes: Iterable[str]) -> Noted:
+        """Put notes on a frame."""
+        noted = cls(frame)
+        noted.notes = tuple(notes)
+        return noted
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"note: {note}" for note in self.notes)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self, **options: Any) -> str:
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return notes + super()._repr_html_(**options)
 
 
 def empty(schema: FrameSchema) -> pl.DataFrame:

@@ -117,3 +117,12 @@ def test_a_faulty_frame_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(SchemaError):
         frames.write_parquet(pets(kind=["cow"] * 3), PETS, tmp_path / "pets.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_notes_are_shown_and_do_not_change_the_frame() -> None:
+    noted = frames.Noted.of(pets(), ["<b> is not a tag here"])
+    assert noted.equals(pets())
+    assert check(noted, PETS) is noted
+    assert repr(noted).endswith("note: <b> is not a tag here")
+    assert noted._repr_html_().startswith("<p>&lt;b&gt; is not a tag here</p>")
+    assert type(noted.sort("owner")) is pl.DataFrame
