@@ -13,9 +13,8 @@ from tests.benchmarks.harness import GATE, Ratio, machine
 def main(rooms: list[str]) -> int:
     names = sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py"))
     wanted = [name for name in names if not rooms or name.removeprefix("bench_") in rooms]
-    print(
-        f"{machine()}, polars {metadata.version('polars')}, numpy {metadata.version('numpy')}; gate {GATE:.0%} of target"
-    )
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polars", "numpy"))
+    print(f"{machine()}, {versions}; gate {GATE:.0%} of target")
     print(f"{'room':12} {'what':64} {'ours':>9} {'theirs':>9} {'ratio':>8} {'target':>7}")
     failed = 0
     for name in wanted:
