@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
 
 from evalframe.errors import Fault, SchemaError
+from evalframe.fields import read_field
 from evalframe.frames import FrameSchema, check, empty
-from evalframe.jsontext import JsonTextError, clean, dumps, loads, text_of
+from evalframe.jsontext import JsonTextError, dumps, loads
 from evalframe.metrics import Metric
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
@@ -148,31 +149,10 @@ def _inputs(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame) -> pl.DataF
 
 
 def _field(name: str, rows: pl.DataFrame, places: pl.Series) -> pl.Series:
-    """Read a field that no column was made of: ``row.<path>`` or ``metadata.<key>``, null where it is missing.
-
-    In Python, because the values of one field may be of many types; each sample of the calls is parsed once.
-    """
+    """Read a field that no column was made of: ``row.<path>`` or ``metadata.<key>``, null where it is missing."""
     source, _, path = name.partition(".")
-    used = places.unique()
-    found = {place: _value(loads(text), path) for place, text in zip(used, rows[source][used], strict=True)}
-    return pl.Series(name, [found[place] for place in places], dtype=pl.String)
-
-
-def _value(record: Any, path: str) -> str | None:
-    """Follow a dotted path, an exact key first; give the value as templates render it."""
-    value = record.get(path) if isinstance(record, dict) and path in record else _step(record, path)
-    return None if value is None else clean(text_of(value))
-
-
-def _step(value: Any, path: str) -> Any:
-    for key in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(key)
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return None
-    return value
+    used = places.unique().sort()
+    return read_field(rows[source][used], path)["text"][used.search_sorted(places)].alias(name)
 
 
 def _with_rule(details: pl.Series, rules: pl.Series) -> pl.Series:

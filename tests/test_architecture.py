@@ -16,10 +16,11 @@ PACKAGE = Path(__file__).parent.parent / "evalframe"
 STOREYS = {
     "errors": 0, "limits": 0, "words": 0,
     "jsontext": 1, "disk": 1, "frames": 1, "registry": 1, "stats": 1, "sandbox": 1,
-    "schemas": 2, "manifest": 2,
+    "schemas": 2, "manifest": 2, "fields": 2,
     "adapters": 3, "metrics": 3, "extractors": 3, "readers": 3,
     "data": 4, "prompts": 4, "generate": 4, "preprocessing": 4, "extracting": 4, "grading": 4, "scoring": 4,
-    "headlines": 4, "units": 4, "standings": 4, "pairs": 4, "calibrating": 4, "slicing": 4, "comparing": 4,
+    "headlines": 4, "units": 4, "standings": 4, "pairs": 4, "calibrating": 4, "slicing": 4, "passing": 4,
+    "comparing": 4,
     "runner": 5, "result": 5, "store": 5, "export": 5, "shards": 5, "models": 5, "sources": 5, "options": 5,
     "planning": 5, "assembling": 5, "joining": 5, "doctor": 5, "demonstration": 5,
     "report": 5, "engines": 5,
@@ -35,7 +36,8 @@ NEIGHBOURS = {
     "standings": {"headlines", "units", "calibrating"},
     "pairs": {"headlines", "units"},
     "calibrating": {"headlines"},
-    "slicing": {"standings"},
+    "slicing": {"headlines", "standings"},
+    "passing": {"headlines", "standings"},
     "comparing": {"pairs"},
     "schemas": set(),
 }

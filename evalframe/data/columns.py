@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 
 from evalframe.errors import Fault
+from evalframe.fields import MISSING, find
 from evalframe.frames import check
 from evalframe.jsontext import clean, dumps, text_of
 from evalframe.schemas import RECORDS, TEXTS
 
 ROWS_AT_ONCE = 20_000  # parsed values held as Python objects; then they become a frame
-
-
-class Missing:
-    """The type of ``MISSING``: there is nothing at a path, which is not the same as null."""
-
-
-MISSING: Final = Missing()
-
-
-def find(record: Mapping[str, Any], path: str) -> Any:
-    """Give the value at a path: an exact key wins, else dots walk into objects and, by index, into lists.
-
-    Nulls:
-        A null on the way, a missing key and an index that is out of range give ``MISSING``.
-
-    >>> find({"a.b": 1, "a": {"b": 2}}, "a.b"), find({"a": [{"b": 3}]}, "a.0.b")
-    (1, 3)
-    """
-    if path in record:
-        return record[path]
-    value: Any = record
-    for step in path.split("."):
-        if isinstance(value, Mapping) and step in value:
-            value = value[step]
-        elif isinstance(value, list) and _is_index(step) and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return MISSING
-    return value
 
 
 def items_of(value: Any) -> list[str] | None:
@@ -146,7 +118,3 @@ def _lists(values: Sequence[list[str] | None]) -> pl.Series:
     places = iter(range(len(filled)))
     gathered = [null if texts is None else next(places) if texts else empty for texts in values]
     return lists.append(pl.Series([[], None], dtype=TEXTS)).gather(gathered)
-
-
-def _is_index(step: str) -> bool:
-    return step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evalframe.data.columns import MISSING, find, records_of
+from evalframe.data.columns import records_of
 from evalframe.data.local import read_records
 from evalframe.errors import DatasetError
+from evalframe.fields import MISSING, find
 from evalframe.frames import check
 from evalframe.schemas import RECORDS
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalframe.data.columns import MISSING, find
 from evalframe.data.local import read_records
+from evalframe.fields import MISSING, find
 from evalframe.jsontext import loads, text_of
 from evalframe.prompts.paths import is_known, known_paths
 from evalframe.prompts.templates import Placeholder, missing_fields, needed_columns, parse, text_expr
