@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +12,9 @@ import polars as pl
 
 from evalframe import frames, schemas
 from evalframe.disk import atomic_path, write_text
-from evalframe.errors import RunFolderError
 from evalframe.frames import check
 from evalframe.schemas import LEADERBOARD
+from evalframe.store import SEGMENTED, new_folder
 
 if TYPE_CHECKING:
     from evalframe.result import Run
@@ -127,19 +126,18 @@ def to_json(value: Mapping[str, Any]) -> str:
 def write_parquet(run: Run, folder: Path) -> Path:
     """Write all frames of a run as Parquet, with ``run.json``, ``manifest.json`` and the envelope.
 
-    The folder has the layout of a run's folder, without its journal, so that ``evalframe.load`` opens it.
+    The folder has the layout of a run's folder, without its journal, so that ``evalframe.load`` opens it; it can not
+    be resumed, and its ``run.json`` says so (``exported``).
 
     Raises:
-        RunFolderError: The folder is the run's own.
+        RunFolderError: The folder holds something already.
     """
-    if folder.resolve() == run.path:
-        raise RunFolderError(f"{folder} is the run's own folder, which is Parquet already; give another one")
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("run.json", "manifest.json"):
-        shutil.copyfile(run.path / name, folder / name)
+    target = new_folder(folder)
+    target.write_manifest(run.folder.manifest())
     for name, frame, schema in _exported(run):
-        place = folder / name / "00000.parquet" if name in SEGMENT_FOLDERS else folder / f"{name}.parquet"
-        frames.write_parquet(frame, schema, place)
+        place = f"{name}/00000.parquet" if name in SEGMENTED else f"{name}.parquet"
+        frames.write_parquet(frame, schema, folder / place)
+    target.write_record({**run.record, "exported": True})
     write_json(run, folder / "envelope.json")
     return folder
 
@@ -177,9 +175,6 @@ def flat(frame: pl.DataFrame, *, spreadsheet_safe: bool = False) -> pl.DataFrame
             cell = pl.when(risky).then(pl.lit("'") + cell).otherwise(cell)
         cells.append(cell.alias(name))
     return frame.select(cells)
-
-
-SEGMENT_FOLDERS = ("generations", "answers", "scores")
 
 
 def _exported(run: Run) -> list[tuple[str, pl.DataFrame, frames.FrameSchema]]:

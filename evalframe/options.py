@@ -7,10 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from evalframe.errors import Fault, NotBuiltError, OptionError
-from evalframe.generate.reasoning import DEFAULT_TAGS
+from evalframe.errors import EvalframeError, Fault, NotBuiltError, OptionError
+from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
+from evalframe.jsontext import dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
 
@@ -85,7 +86,7 @@ class RunOptions:
             if name not in known
         ]
         options = cls(**{name: value for name, value in given.items() if name in known})
-        faults += options._faults()
+        faults += option_faults(options)
         if faults:
             raise OptionError.of(faults, what="options of the run")
         return options
@@ -122,35 +123,37 @@ class RunOptions:
         """Build the record from what ``run.json`` kept."""
         return cls.of({**recorded, "limits": Limits(**recorded["limits"])})
 
-    def _faults(self) -> list[Fault]:
-        top = self.limits.concurrency
-        faults = [
-            *_whole("concurrency", self.concurrency, high=top, optional=True),
-            *_whole("max_samples_per_task", self.max_samples_per_task, optional=True),
-            *_whole("seed", self.seed, low=0),
-        ]
-        if isinstance(self.repeats, Mapping):
-            for name, count in self.repeats.items():
-                faults += _whole(f"repeats[{name!r}]", count)
-        else:
-            faults += _whole("repeats", self.repeats)
-        for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks"):
-            if not isinstance(getattr(self, name), bool):
-                faults.append(Fault(name, "bad_type", f"{getattr(self, name)!r} is not True or False"))
-        for name, words in _WORDS.items():
-            if getattr(self, name) not in words:
-                faults.append(
-                    Fault(name, "bad_value", f"{getattr(self, name)!r} is none of {', '.join(map(repr, words))}")
-                )
-        if isinstance(self.task_ids, str):
-            faults.append(Fault("task_ids", "bad_type", "is one string", f"write [{self.task_ids!r}]"))
-        if self.out is True:
-            faults.append(Fault("out", "bad_value", "True is no folder", "give a path, None or False"))
-        return faults
+
+def option_faults(options: RunOptions) -> list[Fault]:
+    """Name every bad value of some options."""
+    if not isinstance(options.limits, Limits):
+        return [Fault("limits", "bad_type", f"{options.limits!r} is no Limits", "write limits=evalframe.Limits(…)")]
+    faults = [
+        *_whole("concurrency", options.concurrency, high=options.limits.concurrency, optional=True),
+        *_whole("max_samples_per_task", options.max_samples_per_task, optional=True),
+        *_whole("seed", options.seed, low=0),
+    ]
+    if isinstance(options.repeats, Mapping):
+        for name, count in options.repeats.items():
+            faults += _whole(f"repeats[{name!r}]", count)
+    else:
+        faults += _whole("repeats", options.repeats)
+    for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks"):
+        if not isinstance(getattr(options, name), bool):
+            faults.append(Fault(name, "bad_type", f"{getattr(options, name)!r} is not True or False"))
+    for name, words in _WORDS.items():
+        if getattr(options, name) not in words:
+            allowed = ", ".join(map(repr, words))
+            faults.append(Fault(name, "bad_value", f"{getattr(options, name)!r} is none of {allowed}"))
+    if options.task_ids is not None:
+        faults += _texts("task_ids", options.task_ids)
+    if options.out is True or not isinstance(options.out, str | os.PathLike | bool | None):
+        faults.append(Fault("out", "bad_value", f"{options.out!r} is no folder", "give a path, None or False"))
+    return [*faults, *_tag_faults(options.reasoning_tags), *_file_faults(options), *_metadata_faults(options)]
 
 
 _WORDS: dict[str, tuple[str, ...]] = {
-    "sandbox": get_args(Literal["auto", "strict"]),
+    "sandbox": ("auto", "strict"),
     "sample_ids": ("auto", "content"),
     "on_missing": ("warn", "error"),
 }
@@ -166,3 +169,52 @@ def _whole(name: str, value: Any, *, low: int = 1, high: int | None = None, opti
         remedy = f"pass limits=Limits({name}={value}) to go higher" if high is not None and value > high else ""
         return [Fault(name, "bad_value", f"{value} is out of range ({allowed})", remedy)]
     return []
+
+
+def _texts(name: str, value: Any) -> list[Fault]:
+    if isinstance(value, str):
+        return [Fault(name, "bad_type", "is one string", f"write [{value!r}]")]
+    if not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
+        return [Fault(name, "bad_type", f"{value!r} is not a list of strings")]
+    return []
+
+
+def _tag_faults(tags: Any) -> list[Fault]:
+    remedy = 'write names, as in ["think"], or pairs, as in [("<think>", "</think>")]; [] for none'
+    if isinstance(tags, str) or not isinstance(tags, Sequence):
+        return [Fault("reasoning_tags", "bad_type", f"{tags!r} is not a list", remedy)]
+    try:
+        reasoning_tags(tags)
+    except EvalframeError as error:
+        return [Fault("reasoning_tags", "bad_value", error.message, remedy)]
+    return []
+
+
+def _file_faults(options: RunOptions) -> list[Fault]:
+    if not isinstance(options.files, Mapping):
+        return [Fault("files", "bad_type", f"{options.files!r} is no mapping", 'write {"file_id": "path"}')]
+    return [
+        Fault(f"files[{name!r}]", "missing_file", f"there is no file {os.fspath(path)!r}", "mend the path")
+        for name, path in options.files.items()
+        if not isinstance(path, str | os.PathLike) or not Path(path).is_file()
+    ]
+
+
+def _metadata_faults(options: RunOptions) -> list[Fault]:
+    """The limits of all metadata: keys of so many characters, values that count as their JSON text."""
+    if not isinstance(options.metadata, Mapping):
+        return [Fault("metadata", "bad_type", f"{options.metadata!r} is no mapping")]
+    most_key, most_value = options.limits.metadata_key_chars, options.limits.metadata_value_chars
+    faults = []
+    for key, value in options.metadata.items():
+        where = f"metadata[{str(key)[:most_key]!r}]"
+        if not isinstance(key, str) or len(key) > most_key:
+            faults.append(Fault(where, "bad_key", f"is no string of at most {most_key} characters"))
+        try:
+            text = value if isinstance(value, str) else dumps(value)
+        except (TypeError, ValueError):
+            faults.append(Fault(where, "bad_type", f"a {type(value).__name__} is no JSON value", "write text"))
+            continue
+        if len(text) > most_value:
+            faults.append(Fault(where, "too_long", f"has {len(text)} characters; at most {most_value}"))
+    return faults

@@ -15,7 +15,7 @@ from typing import Any
 from evalframe import __version__
 from evalframe.adapters import ModelAdapter
 from evalframe.assembling import assemble, check_sandbox
-from evalframe.errors import AdapterError, VersionMismatch
+from evalframe.errors import AdapterError, OptionError, RunFolderError, VersionMismatch
 from evalframe.generate.journal import Journal
 from evalframe.generate.threads import GenerateOptions, generate
 from evalframe.manifest.generation import GenerationSettings, parse_generation
@@ -80,10 +80,13 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
         RunFolderError: The folder holds no run, or another process is writing it.
         VersionMismatch: Manifest or rows were changed since the run began.
         AdapterError: A model that was given as an object is not handed in again.
+        OptionError: A model that is handed in is none of the run's.
     """
     folder = RunFolder(Path(path).resolve())
     record = folder.record()
     options = RunOptions.recall({**record["options"], "progress": progress})
+    if record.get("exported"):
+        raise RunFolderError(f"{folder.path} is an export without the journal of calls; resume the run's own folder")
     _check_unchanged(folder, record, options)
     settings = parse_generation(record["generation"], limits=options.limits)
     return _execute(folder, _adapters_again(record, models, options), options, settings)
@@ -176,6 +179,8 @@ def _new_record(
 
 def _adapters_again(record: Mapping[str, Any], models: Any, options: RunOptions) -> list[ModelAdapter]:
     handed = {} if models is None else {m.adapter.model_id: m.adapter for m in resolve_models(models)}
+    if strangers := sorted(handed.keys() - _model_ids(record)):
+        raise OptionError(f"{', '.join(strangers)}: no model of this run, which has {', '.join(_model_ids(record))}")
     adapters: list[ModelAdapter] = []
     lost: list[str] = []
     for model in record["models"]:

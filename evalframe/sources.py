@@ -58,16 +58,17 @@ def read_source(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Source:
         if "tasks" in source:
             return SuiteSource(parse_suite(source, limits=limits), None)
         if "task_id" in source:
-            return TaskSource(*parse_records([source]))
+            return TaskSource(*parse_records([source], limits=limits))
         raise _no_source(f"a dict with the keys {', '.join(map(str, source)) or '(none)'}")
-    if isinstance(source, Sequence) and source:
+    if isinstance(source, Sequence) and len(source):
         if all(isinstance(one, Mapping) and "task_id" in one for one in source):
-            return TaskSource(*parse_records(source))
+            return TaskSource(*parse_records(source, limits=limits))
         if all(isinstance(one, TaskRecord) for one in source):
             return TaskSource(list(source), [])
         if all(isinstance(one, str | os.PathLike) and Path(one).suffix != ".json" for one in source):
-            return TaskSource(*validate_files([_existing(Path(one)) for one in source]))
-    raise _no_source(f"a {type(source).__name__}" + (" with nothing in it" if source == [] else ""))
+            return TaskSource(*validate_files([_existing(Path(one)) for one in source], limits=limits))
+    empty = " with nothing in it" if isinstance(source, Sequence) and not source else ""
+    raise _no_source(f"a {type(source).__name__}{empty}")
 
 
 def load_fixtures() -> list[TaskRecord]:
@@ -94,7 +95,7 @@ def _read_path(path: Path, limits: Limits) -> Source:
             raise _no_source(f"{path}: not UTF-8 text") from None
         return SuiteSource(parse_suite(manifest, where=str(path), limits=limits), path.parent)
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-        return TaskSource(*validate_file(path))
+        return TaskSource(*validate_file(path, limits=limits))
     yaml = " (write the manifest as JSON)" if path.suffix.lower() in (".yaml", ".yml") else ""
     raise _no_source(f"{path}: not a .json or .jsonl file{yaml}")
 

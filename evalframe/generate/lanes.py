@@ -73,10 +73,6 @@ class Lane:
             if self.batch_size is None:
                 return [adapter.generate(task.prompt, task) for task in tasks]
             replies = adapter.generate_batch([task.prompt for task in tasks], list(tasks))
-        except KeyboardInterrupt as error:
-            if threading.current_thread() is threading.main_thread():
-                raise  # Ctrl-C in a sequential run
-            return [error] * len(tasks)
         except BaseException as error:  # SystemExit and panics of native code too
             return [error] * len(tasks)
         if isinstance(replies, list | tuple) and len(replies) == len(tasks):
@@ -95,48 +91,32 @@ class Lane:
 def run_in_order(
     lanes: Sequence[Lane], *, journal: Journal, progress: Progress, stop: threading.Event, bound: int
 ) -> KeyboardInterrupt | None:
-    """Make all calls one by one in the calling thread; gives the interrupt that ended it, if any."""
-    try:
+    """Make all calls one by one, lane after lane; gives the interrupt that ended it, if any.
+
+    One worker makes them, and not the calling thread: an interrupt would break off the call in flight there.
+    """
+    crew = _Crew(journal, progress, stop, threading.BoundedSemaphore(1))
+
+    def work() -> None:
         for lane in lanes:
-            while not stop.is_set() and (tasks := lane.take()):
-                lane.finish(lane.attempt(tasks), journal, progress)
-    except KeyboardInterrupt as interrupt:
-        return interrupt
-    return None
+            crew.work(lane)
+
+    return crew.run([threading.Thread(target=work, name="evalframe in order")])
 
 
 def run_in_threads(
     lanes: Sequence[Lane], *, journal: Journal, progress: Progress, stop: threading.Event, bound: int
 ) -> KeyboardInterrupt | None:
-    """Make the calls of all lanes at once, at most ``bound`` in flight; gives the interrupt that ended it, if any.
-
-    All threads have ended when this returns or raises. An error of ours (the journal can not be written) stops the
-    calls and is raised.
-    """
+    """Make the calls of all lanes at once, at most ``bound`` in flight; gives the interrupt that ended it, if any."""
     crew = _Crew(journal, progress, stop, threading.BoundedSemaphore(bound))
-    threads = [
-        threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.judge.model_id} {number}")
-        for number in range(max((lane.threads for lane in lanes), default=0))  # a worker of each lane first
-        for lane in lanes
-        if number < lane.threads
-    ]
-    started: list[threading.Thread] = []
-    interrupt: KeyboardInterrupt | None = None
-    try:
-        for thread in threads:
-            started.append(thread)  # before its start, which an interrupt may cut short
-            thread.start()
-    except KeyboardInterrupt as error:
-        interrupt = error
-        crew.halt.set()
-    except BaseException:
-        crew.halt.set()
-        _join(started, crew.halt)
-        raise
-    interrupt = _join(started, crew.halt) or interrupt
-    if crew.error is not None:
-        raise crew.error
-    return interrupt
+    return crew.run(
+        [
+            threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.judge.model_id} {number}")
+            for number in range(max((lane.threads for lane in lanes), default=0))  # a worker of each lane first
+            for lane in lanes
+            if number < lane.threads
+        ]
+    )
 
 
 def _join(threads: Sequence[threading.Thread], halt: threading.Event) -> KeyboardInterrupt | None:
@@ -166,6 +146,30 @@ class _Crew:
         self.halt = threading.Event()  # an interrupt, or an error of ours
         self.bound = bound
         self.error: BaseException | None = None
+
+    def run(self, threads: Sequence[threading.Thread]) -> KeyboardInterrupt | None:
+        """Start the workers and wait for them; gives the interrupt that ended the run, if any.
+
+        All threads have ended when this returns or raises. An error of ours (the journal can not be written) stops the
+        calls and is raised.
+        """
+        started: list[threading.Thread] = []
+        interrupt: KeyboardInterrupt | None = None
+        try:
+            for thread in threads:
+                started.append(thread)  # before its start, which an interrupt may cut short
+                thread.start()
+        except KeyboardInterrupt as error:
+            interrupt = error
+            self.halt.set()
+        except BaseException:
+            self.halt.set()
+            _join(started, self.halt)
+            raise
+        interrupt = _join(started, self.halt) or interrupt
+        if self.error is not None:
+            raise self.error
+        return interrupt
 
     def _ended(self) -> bool:
         return self.halt.is_set() or self.stop.is_set()

@@ -44,7 +44,7 @@ class GenerateOptions:
     Attributes:
         concurrency: Calls in flight over all models, 1 to ``limits.concurrency``; a model may use up to as many.
             None: ``limits.concurrency`` over all, ``limits.workers_per_model`` a model.
-        parallel: False makes the calls in order in the calling thread.
+        parallel: False makes the calls one by one, in order.
         repeats: Calls a sample, from 1 up; or by task id or category (a task id goes first; others: 1).
         generation: The settings that adapters are to send.
         timeout_seconds: Of one attempt, over 0; adapters are told it as a deadline. None: no limit.

@@ -16,6 +16,7 @@ from typing import Any
 from evalframe import jsontext
 from evalframe.errors import TaskFault, TaskFileError
 from evalframe.jsontext import JsonTextError, Number, clean
+from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.tasklines import numbered_lines
 from evalframe.manifest.taskrules import Broken, first_broken, is_text, kind
 from evalframe.manifest.taskvocabulary import TASK_SPEC_VERSION
@@ -71,7 +72,9 @@ class TaskRecord:
     row: str = "{}"
 
 
-def validate_task(record: Mapping[str, Any], line_number: int = 0) -> list[TaskFault]:
+def validate_task(
+    record: Mapping[str, Any], line_number: int = 0, *, limits: Limits = DEFAULT_LIMITS
+) -> list[TaskFault]:
     """Check one record on its own; uniqueness of ids is the business of the functions that see all records.
 
     Args:
@@ -84,11 +87,11 @@ def validate_task(record: Mapping[str, Any], line_number: int = 0) -> list[TaskF
     >>> [str(fault) for fault in validate_task({"task_id": "a", "category": "mcq"}, 3)]
     ['3 [a] prompt: missing_required: is missing; every task has it']
     """
-    outcome = _judge(record)
+    outcome = _judge(record, limits)
     return [_fault(outcome, record, "", line_number)] if isinstance(outcome, Broken) else []
 
 
-def iter_task_file(path: PathLike) -> Iterator[TaskRecord | TaskFault]:
+def iter_task_file(path: PathLike, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[TaskRecord | TaskFault]:
     """Read one task file in a stream: a record or a fault for each line that is not blank.
 
     Memory does not grow with the file, but for about 130 bytes a task that remember the ids.
@@ -97,17 +100,17 @@ def iter_task_file(path: PathLike) -> Iterator[TaskRecord | TaskFault]:
         TaskFileError: At the first step, where the file can not be read as text at all (missing, a folder, UTF-16,
             binary). An empty file gives nothing.
     """
-    return iter_task_files([path])
+    return iter_task_files([path], limits=limits)
 
 
-def iter_task_files(paths: Iterable[PathLike]) -> Iterator[TaskRecord | TaskFault]:
+def iter_task_files(paths: Iterable[PathLike], *, limits: Limits = DEFAULT_LIMITS) -> Iterator[TaskRecord | TaskFault]:
     """Read several task files in one stream; ids are unique over all of them. See ``iter_task_file``."""
     ids = _Ids()
     for path in paths:
-        yield from _read(path, ids)
+        yield from _read(path, ids, limits)
 
 
-def validate_file(path: PathLike) -> tuple[list[TaskRecord], list[TaskFault]]:
+def validate_file(path: PathLike, *, limits: Limits = DEFAULT_LIMITS) -> tuple[list[TaskRecord], list[TaskFault]]:
     """Check every line of a task file; give the good ones as records and one fault for each bad one.
 
     Args:
@@ -120,10 +123,12 @@ def validate_file(path: PathLike) -> tuple[list[TaskRecord], list[TaskFault]]:
     Raises:
         TaskFileError: The file can not be read as text at all.
     """
-    return validate_files([path])
+    return validate_files([path], limits=limits)
 
 
-def validate_files(paths: Iterable[PathLike]) -> tuple[list[TaskRecord], list[TaskFault]]:
+def validate_files(
+    paths: PathLike | Iterable[PathLike], *, limits: Limits = DEFAULT_LIMITS
+) -> tuple[list[TaskRecord], list[TaskFault]]:
     """Check the task files of a run together: as ``validate_file``, with ids unique over all files.
 
     The order is that of the files and lines. A ``task_id`` belongs to the first line that has it, be that line
@@ -135,9 +140,9 @@ def validate_files(paths: Iterable[PathLike]) -> tuple[list[TaskRecord], list[Ta
     ids = _Ids()
     outcomes: list[TaskRecord | TaskFault] = []
     unreadable: list[TaskFileError] = []
-    for path in paths:
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
         try:
-            outcomes.extend(_read(path, ids))
+            outcomes.extend(_read(path, ids, limits))
         except TaskFileError as error:
             unreadable.append(error)
     if unreadable:
@@ -145,7 +150,9 @@ def validate_files(paths: Iterable[PathLike]) -> tuple[list[TaskRecord], list[Ta
     return _parted(outcomes)
 
 
-def parse_records(records: Iterable[Mapping[str, Any]]) -> tuple[list[TaskRecord], list[TaskFault]]:
+def parse_records(
+    records: Iterable[Mapping[str, Any]], *, limits: Limits = DEFAULT_LIMITS
+) -> tuple[list[TaskRecord], list[TaskFault]]:
     """Check records from memory, by the rules of a task file.
 
     A fault has no file and no line; its detail ends in the record's place (``records[3]``), counted from 0.
@@ -154,7 +161,7 @@ def parse_records(records: Iterable[Mapping[str, Any]]) -> tuple[list[TaskRecord
     ids.enter("records[", "]")
     outcomes: list[TaskRecord | TaskFault] = []
     for index, record in enumerate(records):
-        outcome = _claimed(_judge(record), record, ids, index)
+        outcome = _claimed(_judge(record, limits), record, ids, index)
         if isinstance(outcome, Broken):
             outcomes.append(_fault(outcome._replace(detail=f"{outcome.detail} (records[{index}])"), record, "", 0))
         else:
@@ -168,12 +175,12 @@ def _parted(outcomes: Sequence[TaskRecord | TaskFault]) -> tuple[list[TaskRecord
     return records, faults
 
 
-def _read(path: PathLike, ids: _Ids) -> Iterator[TaskRecord | TaskFault]:
+def _read(path: PathLike, ids: _Ids, limits: Limits) -> Iterator[TaskRecord | TaskFault]:
     file = os.fspath(path)
     ids.enter(f"{file}:")
     for number, line in numbered_lines(Path(path)):
         record = _parsed(line)
-        outcome = record if isinstance(record, Broken) else _judge(record)
+        outcome = record if isinstance(record, Broken) else _judge(record, limits)
         outcome = _claimed(outcome, record, ids, number)
         yield _fault(outcome, record, file, number) if isinstance(outcome, Broken) else outcome
 
@@ -188,12 +195,12 @@ def _parsed(line: bytes) -> Any:
         return Broken("bad_json", "", error.detail + place)
 
 
-def _judge(record: Any) -> TaskRecord | Broken:
+def _judge(record: Any, limits: Limits) -> TaskRecord | Broken:
     if not isinstance(record, Mapping):
         hint = "; one task a line, no list around them" if isinstance(record, list) else ""
         return Broken("bad_json", "", f"a task is a JSON object, not {kind(record)}{hint}")
     try:
-        return first_broken(record) or _record(record)
+        return first_broken(record, limits=limits) or _record(record)
     except RecursionError:
         return Broken("bad_value", "metadata", "is nested too deeply; keep it under a few hundred levels")
 

@@ -8,10 +8,11 @@ import re
 import textwrap
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from evalframe.jsontext import Number
-from evalframe.limits import DEFAULT_LIMITS
+from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.embedded import embedded_markers
 from evalframe.manifest.taskvocabulary import (
     CATEGORIES,
@@ -34,7 +35,7 @@ class Broken(NamedTuple):
     detail: str
 
 
-def first_broken(record: Mapping[str, Any]) -> Broken | None:
+def first_broken(record: Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS) -> Broken | None:
     """Give the first broken rule: required, unknown, types and values, pairs, few-shot; None: the record is legal.
 
     Within a stage the fields come in the order of ``FIELDS``. A key that is missing from a few-shot example, or one
@@ -42,8 +43,9 @@ def first_broken(record: Mapping[str, Any]) -> Broken | None:
 
     Args:
         record: Parsed by ``jsontext.loads`` (numbers as ``Number``), or plain Python values from memory.
+        limits: Bound few-shot examples and ``timeout_s``.
     """
-    for stage in (_missing, _unknown, _bad_fields, _illegal_pairs, _embedded):
+    for stage in (_missing, _unknown, partial(_bad_fields, limits=limits), _illegal_pairs, _embedded):
         # a stage may rely on the stages before it, so nothing is read past the first fault
         if broken := next(stage(record), None):
             return broken
@@ -89,17 +91,17 @@ def _examples(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any
                 yield f"few_shot_examples[{index}]", example
 
 
-def _bad_fields(record: Mapping[str, Any]) -> Iterator[Broken]:
+def _bad_fields(record: Mapping[str, Any], *, limits: Limits) -> Iterator[Broken]:
     yield from _bad_id(record["task_id"])
     yield from _bad_word("category", record["category"], CATEGORIES)
     yield from _bad_prompt(record["prompt"])
     yield from _bad_targets(record["targets"], record["category"])
     yield from _bad_word("metric_name", record["metric_name"], METRICS)
     if "few_shot_examples" in record:
-        yield from _bad_examples(record["few_shot_examples"])
+        yield from _bad_examples(record["few_shot_examples"], limits)
     yield from _bad_rule(record["post_process"])
     if "metadata" in record:
-        yield from _bad_metadata(record["metadata"], record["category"])
+        yield from _bad_metadata(record["metadata"], record["category"], limits)
 
 
 def _bad_id(task_id: Any) -> Iterator[Broken]:
@@ -134,7 +136,7 @@ def _bad_targets(targets: Any, category: str) -> Iterator[Broken]:
         yield Broken("bad_value", "targets", f"must be exactly one letter A-E for mcq, not {shown(list(targets))}")
     if category == "code_exec":
         for index, target in enumerate(targets):
-            if fault := _python_fault(target):
+            if fault := python_fault(target):
                 words = f"must be Python expressions or test code for code_exec: {fault}"
                 yield Broken("bad_value", f"targets[{index}]", words)
 
@@ -156,8 +158,8 @@ def _bad_rule(rule: Any) -> Iterator[Broken]:
         yield from _bad_word("post_process", rule, POST_PROCESSES)
 
 
-def _bad_examples(examples: Any) -> Iterator[Broken]:
-    field, most = "few_shot_examples", DEFAULT_LIMITS.task_fewshot_examples
+def _bad_examples(examples: Any, limits: Limits) -> Iterator[Broken]:
+    field, most = "few_shot_examples", limits.task_fewshot_examples
     if not is_list(examples):
         yield _bad_type(field, "a list", examples, "; leave the field out where there are none")
         return
@@ -172,7 +174,7 @@ def _bad_examples(examples: Any) -> Iterator[Broken]:
                 yield _bad_type(f"{field}[{index}].{name}", "a string", example[name])
 
 
-def _bad_metadata(metadata: Any, category: str) -> Iterator[Broken]:
+def _bad_metadata(metadata: Any, category: str, limits: Limits) -> Iterator[Broken]:
     if not isinstance(metadata, Mapping):
         yield _bad_type("metadata", "an object", metadata, "; leave the field out where there is none")
         return
@@ -180,18 +182,18 @@ def _bad_metadata(metadata: Any, category: str) -> Iterator[Broken]:
     if category != "code_exec":
         return
     if "timeout_s" in metadata:
-        yield from _bad_timeout(metadata["timeout_s"])
+        yield from _bad_timeout(metadata["timeout_s"], limits)
     for name in ("setup_code", "solution"):
         if name in metadata and not is_text(metadata[name]):
             yield _bad_type(f"metadata.{name}", "a string", metadata[name])
-    if fault := _python_fault(metadata.get("setup_code", "pass"), empty_is_legal=True):
+    if fault := python_fault(metadata.get("setup_code", "pass"), empty_is_legal=True):
         yield Broken("bad_value", "metadata.setup_code", f"must be Python: {fault}")
     if not isinstance(metadata.get("completes_prompt", False), bool):
         yield _bad_type("metadata.completes_prompt", "true or false", metadata["completes_prompt"])
 
 
-def _bad_timeout(value: Any) -> Iterator[Broken]:
-    field, most = "metadata.timeout_s", DEFAULT_LIMITS.code_timeout_seconds_max
+def _bad_timeout(value: Any, limits: Limits) -> Iterator[Broken]:
+    field, most = "metadata.timeout_s", limits.code_timeout_seconds_max
     if isinstance(value, bool) or not isinstance(value, Number | int | float):
         yield _bad_type(field, "a number of seconds", value)
     elif not 0 < _float(value) <= most:
@@ -221,7 +223,7 @@ def _not_json(value: Any, place: str) -> Iterator[Broken]:
         yield _bad_type(place, "a JSON value", value)
 
 
-def _python_fault(code: str, *, empty_is_legal: bool = False) -> str:
+def python_fault(code: str, *, empty_is_legal: bool = False) -> str:
     """Say why a text is no Python; it is parsed, never compiled or run. Empty where it is Python.
 
     An indent that all lines share is no fault, nor are the blanks around an expression.

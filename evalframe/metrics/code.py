@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from evalframe.errors import Fault, OptionError
-from evalframe.extractors.postprocess import post_process
 from evalframe.frames import check
 from evalframe.jsontext import Number, clean, dumps, loads
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.taskrules import python_fault
 from evalframe.metrics.record import Metric
 from evalframe.sandbox.policy import Policy
 from evalframe.sandbox.verdict import CodeResult, CodeTask, run_code
@@ -35,8 +35,13 @@ def code_faults(rows: pl.DataFrame, *, limits: Limits = DEFAULT_LIMITS) -> list[
     ids = pl.col("metrics").list.eval(pl.element().struct.field("id"))
     asked = rows.filter(ids.list.contains("code_exec"))
     faults: list[Fault] = []
-    for task_id, sample, row, metadata in asked.select("task_id", "sample_index", "row", "metadata").iter_rows():
-        code_options(row, metadata, where=f"{task_id}[{sample}]", limits=limits, faults=faults)
+    wanted = asked.select("task_id", "sample_index", "row", "metadata", "targets")
+    for task_id, sample, row, metadata, targets in wanted.iter_rows():
+        where = f"{task_id}[{sample}]"
+        code_options(row, metadata, where=where, limits=limits, faults=faults)
+        for index, target in enumerate(targets):
+            if why := python_fault(target):
+                faults.append(Fault(f"{where}.targets[{index}]", "bad_value", f"is no Python: {why}", "mend the tests"))
     return faults
 
 
@@ -76,29 +81,23 @@ def code_options(row: str, metadata: str, *, where: str, limits: Limits, faults:
 
 def _compute(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     faults: list[Fault] = []
-    tasks: list[CodeTask | str] = []
     # row by row: each is a program of its own, and starts processes
-    for place, (prediction, targets, prompt, row, metadata, extraction) in enumerate(
-        frame.select("prediction", "targets", "prompt", "row", "metadata", "extraction").iter_rows()
-    ):
-        options = code_options(row, metadata, where=f"row {place}", limits=policy.limits, faults=faults)
-        code = _code(prediction, extraction)
-        tasks.append(
-            "no code: the reply has an unclosed fence"
-            if code is None
-            else CodeTask(candidate=code, tests=tuple(targets), prompt=prompt, **options)
+    tasks = [
+        CodeTask(
+            candidate=prediction,
+            tests=tuple(targets),
+            prompt=prompt,
+            **code_options(row, metadata, where=f"row {place}", limits=policy.limits, faults=faults),
         )
+        for place, (prediction, targets, prompt, row, metadata) in enumerate(
+            frame.select("prediction", "targets", "prompt", "row", "metadata").iter_rows()
+        )
+    ]
     if faults:
         raise OptionError.of(faults, what="code_exec")
-    results = iter(run_code([task for task in tasks if isinstance(task, CodeTask)], policy=policy))
-    all_results = [
-        next(results)
-        if isinstance(task, CodeTask)
-        else CodeResult(exit_code="error", score=0.0, passed=0, total=0, reason=task, verdict="none")
-        for task in tasks
-    ]
+    results = run_code(tasks, policy=policy)
     return pl.DataFrame(
-        {"score": [result.score for result in all_results], "detail": [detail_text(result) for result in all_results]},
+        {"score": [result.score for result in results], "detail": [detail_text(result) for result in results]},
         schema={"score": pl.Float64, "detail": pl.String},
     )
 
@@ -114,14 +113,6 @@ def detail_text(result: CodeResult) -> str:
         "verdict": result.verdict, "assertions": kept,
     }  # fmt: skip
     return clean(dumps(detail))
-
-
-def _code(prediction: str, extraction: str) -> str | None:
-    """Take the code of an answer; a suite's extraction ``none`` leaves the fence to this metric."""
-    config = loads(extraction)
-    if isinstance(config, Mapping) and config.get("type") == "none":
-        return post_process(prediction, "extract_code_block")
-    return prediction
 
 
 def _given(row: Any, metadata: Any, name: str) -> Any:
@@ -155,7 +146,7 @@ def _fault(where: str, name: str, value: Any, allowed: str) -> Fault:
 CODE_EXEC = Metric(
     name="code_exec",
     compute=_compute,
-    needs=("prompt", "row", "metadata", "extraction"),
+    needs=("prompt", "row", "metadata"),
     binary=True,
     description="passed assertions / all assertions of generated code, run in the sandbox",
     source="Chen et al. 2021, Evaluating Large Language Models Trained on Code: functional correctness; here a share",

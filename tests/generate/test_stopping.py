@@ -44,18 +44,10 @@ def test_a_stop_finishes_what_is_in_flight_and_records_the_rest_as_skipped(make_
     assert skipped["started_at"].null_count() == skipped.height
 
 
-def test_an_interrupt_of_a_sequential_run_leaves_a_whole_journal(rows, Model, journal) -> None:
-    def answer(prompt, task):
-        if task.task_id == "b":
-            raise KeyboardInterrupt
-        return Generation("x")
-
-    with pytest.raises(KeyboardInterrupt):
-        run(rows, [Model(answer)], journal, parallel=False)
-    assert check(journal.generations(), GENERATIONS)["status"].to_list() == ["completed"] * 3 + ["skipped"] * 2
-
-
-def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(make_rows, Model, journal, monkeypatch) -> None:
+@pytest.mark.parametrize("parallel", [True, False])
+def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
+    make_rows, Model, journal, monkeypatch, parallel
+) -> None:
     crews = []
 
     class Crew(lanes._Crew):
@@ -72,7 +64,7 @@ def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(make_rows, M
     monkeypatch.setattr(lanes, "_Crew", Crew)
     model, before = Model(answer), threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        run(make_rows({"a": 40}), [model], journal, concurrency=3)
+        run(make_rows({"a": 40}), [model], journal, concurrency=3, parallel=parallel)
     assert threading.active_count() == before
     generations = check(journal.generations(), GENERATIONS)
     assert 1 <= len(model.seen) <= 3

@@ -18,12 +18,10 @@ from evalframe.schemas import METRIC_CHOICES, ROWS
 
 POLICY = Policy(allow_unsandboxed=True)
 ADD = "def add(a, b):\n    return a + b\n"
-RULE_NONE = '{"type":"post_process","rule":"none"}'
 
 
 def frame(*samples: dict[str, Any]) -> pl.DataFrame:
-    defaults = {"prediction": ADD, "targets": ["add(1, 2) == 3"], "prompt": "", "row": "{}", "metadata": "{}",
-                "extraction": RULE_NONE}  # fmt: skip
+    defaults = {"prediction": ADD, "targets": ["add(1, 2) == 3"], "prompt": "", "row": "{}", "metadata": "{}"}
     types = dict.fromkeys(defaults, pl.String) | {"targets": pl.List(pl.String)}
     return pl.DataFrame([defaults | sample for sample in samples], schema=types)
 
@@ -128,18 +126,6 @@ def test_bad_options_of_a_whole_run_are_found_before_its_first_call():
 def test_it_has_to_be_allowed():
     with pytest.raises(SandboxError, match="allow_unsandboxed=True"):
         measured({}, policy=Policy())
-
-
-def test_a_suite_s_extraction_none_takes_the_code_out_of_its_fence():
-    fenced = f"Here it is:\n```python\n{ADD}```\nDone."
-    results = measured(
-        {"prediction": fenced, "extraction": '{"type":"none"}'},
-        {"prediction": "```python\n" + ADD, "extraction": '{"type":"none"}'},
-        {"prediction": ADD, "extraction": '{"type":"none"}'},
-        {"prediction": fenced, "extraction": RULE_NONE},  # a task file's rule none: unchanged
-    )
-    assert [score for score, _ in results] == [1.0, 0.0, 1.0, 0.0]
-    assert results[1][1]["reason"] == "no code: the reply has an unclosed fence"
 
 
 def test_hostile_texts_make_no_broken_detail():
