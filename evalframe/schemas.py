@@ -311,7 +311,40 @@ RELIABILITY = FrameSchema(
     key=("model_id", "bin"),
 )
 
+SLICES = FrameSchema(
+    "slices",
+    "one model in one group: its leaderboard there",
+    (
+        _count("group", "0-based number of the group, in order of its values"),
+        _count("n_units", "samples of the group that the model has a score for: what its mean rests on"),
+        Column("small", pl.Boolean, "n_units is under 10 (limits.small_group_units)"),
+        *LEADERBOARD.columns,
+        Column("by.", pl.String, "the group's value of what was sliced by, as text; null: missing, null or an empty "
+               "list", nullable=True, family=True),
+    ),
+    key=("group", "model_id"),
+    ordered=False,
+)  # fmt: skip
+
+PASS_AT_K = FrameSchema(
+    "pass_at_k",
+    "one model and one k: how likely one of k tries is right",
+    (
+        MODEL_ID,
+        _count("k", "tries drawn, 1 or more"),
+        _share("pass_at_k", "mean over tasks of the problems' estimates; null: no problem has k scored repeats"),
+        _share("pass_at_k_ci_lo", "lower end of the 95 % interval; null: none"),
+        _share("pass_at_k_ci_hi", "upper end of the 95 % interval; null: none"),
+        Column("ci_method", pl.String, "how the interval was made: bootstrap, wilson, or none and why"),
+        _count("n_problems", "samples, those without a scored repeat included"),
+        _count("n_undefined", "problems with fewer than k scored repeats: in no mean"),
+        _count("n_repeats_min", "fewest scored repeats of a problem; null: no problem", nullable=True),
+        _count("n_repeats_max", "most scored repeats of a problem; null: no problem", nullable=True),
+    ),
+    key=("model_id", "k"),
+)
+
 ALL = (
     RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES, LEADERBOARD, PAIRWISE,
-    CALIBRATION, RELIABILITY,
+    CALIBRATION, RELIABILITY, SLICES, PASS_AT_K,
 )  # fmt: skip

@@ -37,7 +37,7 @@ NEIGHBOURS = {
     "pairs": {"headlines", "units"},
     "calibrating": {"headlines"},
     "slicing": {"headlines", "standings"},
-    "passing": {"headlines", "standings"},
+    "passing": {"headlines", "standings", "units"},
     "comparing": {"pairs"},
     "schemas": set(),
 }
