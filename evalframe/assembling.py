@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from evalframe.errors import SandboxError
+from evalframe.errors import SandboxError, UnknownNameError
 from evalframe.extracting import extract_answers
 from evalframe.frames import empty
 from evalframe.generate.journal import Journal
 from evalframe.generate.threads import record_missing
 from evalframe.options import RunOptions
+from evalframe.registry import METRICS
 from evalframe.sandbox.launch import layers
 from evalframe.sandbox.policy import Policy
 from evalframe.schemas import CALL_KEY, GRADES
@@ -24,10 +25,15 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
 
     Calls that were planned and never finished become rows with status ``skipped``, error ``interrupted``, and the run
     is marked ``partial``. Doing it again gives the same files.
+
+    Raises:
+        UnknownNameError: A metric of the run is not registered in this process.
     """
     rows = folder.read("rows")
     policy = sandbox_policy(options)
+    check_registered(rows, folder=folder)
     folder.drop_results()
+    n_calls, segment = 0, -1
     with Journal.open(folder.journal_path) as journal:
         missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
         for segment, generations in enumerate(journal.segments(limits=options.limits)):
@@ -36,11 +42,28 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
             folder.write("generations", generations, segment=segment)
             folder.write("answers", answers, segment=segment)
             folder.write("scores", scores, segment=segment)
+            n_calls += generations.height
     folder.write("grades", empty(GRADES))
     # outcomes only: the texts of a large run would not fit
     outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")
     folder.write("task_metrics", summarise_tasks(folder.read("scores"), rows=rows, generations=outcomes))
-    folder.update_record(status="partial" if missing else "complete")
+    status = "partial" if missing else "complete"
+    folder.update_record(status=status, n_segments=segment + 1, n_finished=n_calls - missing)
+
+
+def check_registered(rows: pl.DataFrame, *, folder: RunFolder) -> None:
+    """Refuse to score with a metric missing: a run must never be written as if it had not asked for one.
+
+    Raises:
+        UnknownNameError: Names the metrics and says that the calls are safe.
+    """
+    asked = rows["metrics"].explode(empty_as_null=False).struct.field("id").unique().sort()
+    if lost := [name for name in asked if name not in METRICS]:
+        raise UnknownNameError(
+            f"{folder.path}: the metrics {', '.join(lost)} of this run are not registered in this process; register "
+            "them (run their cell, import their module), then call evalframe.resume or evalframe.load from Python; "
+            "the finished calls are safe in the journal"
+        )
 
 
 def sandbox_policy(options: RunOptions) -> Policy:

@@ -5,6 +5,7 @@ Exit status: 0 clean; 1 the run ended but something failed; 2 wrong input; 3 run
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +35,19 @@ Files = Annotated[list[str] | None, typer.Option("--files", help="ID=PATH of a d
 
 
 def main() -> None:
-    """Run the command line."""
-    app(prog_name="evalframe")
+    """Run the command line; with ``--json`` a wrong command line gets an envelope too."""
+    try:
+        sys.exit(app(prog_name="evalframe", standalone_mode=False))
+    except typer.TyperException as error:
+        if "--json" in sys.argv:
+            from evalframe import errors, export
+
+            # the message of a missing option is only made here
+            typer.echo(export.to_json(export.error_envelope(errors.OptionError(error.format_message()))))
+        error.show()  # type: ignore[attr-defined]
+        sys.exit(WRONG_INPUT)
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
 
 
 @app.command(epilog="Example: evalframe run suite.json --model replay/outputs.parquet --out results")
@@ -65,6 +77,7 @@ def run(
     with answering(json):
         from evalframe import runner
 
+        _check_bar(fail_under)
         done = runner.run(
             source[0] if len(source) == 1 else list(source),
             list(model),
@@ -137,6 +150,8 @@ def validate(
         if isinstance(found, sources.TaskSource):
             if found.faults:
                 raise TaskFileError.of(found.faults, what=", ".join(source))
+            if not found.records:
+                raise TaskFileError(f"{', '.join(source)}: there is no task in it")
             valid = {"tasks": len(found.records)}
         else:
             valid = {"tasks": len(found.suite.tasks)}
@@ -195,7 +210,7 @@ def answering(json: bool) -> Iterator[None]:
     """
     import warnings
 
-    from evalframe.errors import EvalframeError, RunFolderError, SchemaError
+    from evalframe.errors import EvalframeError, SchemaError
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -206,10 +221,12 @@ def answering(json: bool) -> Iterator[None]:
             for note in getattr(interrupt, "__notes__", ("interrupted",)):
                 _say(note)
             raise typer.Exit(INTERRUPTED) from None
-        except (RunFolderError, SchemaError, OSError) as error:
+        except SchemaError as error:
             _fail(error, RUN_TIME_ERROR, json=json)
-        except EvalframeError as error:
+        except EvalframeError as error:  # also those that are an OSError: a folder or file that the user named
             _fail(error, WRONG_INPUT, json=json)
+        except OSError as error:
+            _fail(error, RUN_TIME_ERROR, json=json)
 
 
 def _fail(error: Exception, status: int, *, json: bool) -> None:
@@ -226,7 +243,10 @@ def _report(done: Any, *, json: bool, fail_under: float | None = None) -> None:
     from evalframe import export
 
     envelope = export.envelope(done)
-    typer.echo(export.to_json(envelope) if json else done.to_markdown(), nl=json)
+    board = done.leaderboard()
+    typer.echo(export.to_json(envelope) if json else export.markdown(board), nl=json)
+    for note in getattr(board, "notes", ()):
+        _say(f"note: {note}")
     summary = envelope["summary"]
     _say(f"run: {done.path}")
     complaints = [f"{count} calls {status}" for status, count in summary["status"].items() if status != "completed"]
@@ -259,13 +279,24 @@ def _settings(text: str | None) -> Any:
 
     where = "--generation"
     if not text.lstrip().startswith("{"):
-        where, text = text, Path(text).read_text("utf-8")
+        where = text
+        try:
+            text = Path(where).read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(f"--generation {where}: is no JSON object and no file of one ({error})") from None
     try:
         loads(text)  # strict: NaN and doubled keys are refused here
     except JsonTextError as error:
         raise OptionError(f"{where}: column {error.column}: {error.detail}") from None
     settings = json.loads(text)
     return settings.get("generation", settings) if isinstance(settings, dict) else settings
+
+
+def _check_bar(fail_under: float | None) -> None:
+    from evalframe.errors import OptionError
+
+    if fail_under is not None and not math.isfinite(fail_under):
+        raise OptionError(f"--fail-under {fail_under}: no score can be below it; give a number, as in 0.8")
 
 
 def _pair(text: str) -> tuple[str, str]:

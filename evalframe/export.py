@@ -12,14 +12,16 @@ import polars as pl
 
 from evalframe import frames, schemas
 from evalframe.disk import atomic_path, write_text
+from evalframe.errors import OptionError
 from evalframe.frames import check
-from evalframe.schemas import LEADERBOARD
+from evalframe.schemas import CALL_KEY, LEADERBOARD
 from evalframe.store import SEGMENTED, new_folder
 
 if TYPE_CHECKING:
     from evalframe.result import Run
 
 MARKDOWN_ID_CHARS = 20
+FATE_RANKS = {"scored": 0, "unparsed": 1, "grader_error": 2, "failed": 3}
 # a spreadsheet runs a cell that begins with one of these as a formula
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -67,11 +69,12 @@ def error_envelope(error: Exception) -> dict[str, Any]:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """Count what became of a run: tasks, models, calls, fates of the headline metrics, extraction, bad tasks."""
+    """Count what became of a run: tasks, models, calls, their fates, extraction, bad tasks."""
     outcomes = run.scan("generations").select("status", "finish_reason", "error_type").collect(engine="in-memory")
     extraction = run.scan("answers").select("extraction_status").collect(engine="in-memory")
-    headline = run.task_metrics.filter("headline")
-    fates = {name: int(headline[f"n_{name}"].sum()) for name in ("scored", "unparsed", "failed", "grader_error")}
+    # a call with several metrics counts once, by its worst fate
+    worst = run.scores.group_by(CALL_KEY).agg(pl.col("fate").replace_strict(FATE_RANKS).max())
+    by_rank = dict(worst["fate"].value_counts().iter_rows())
     return {
         "tasks": run.rows["task_id"].n_unique(),
         "samples": run.rows.height,
@@ -79,7 +82,7 @@ def summary(run: Run) -> dict[str, Any]:
         "task_runs": outcomes.height,
         "wall_seconds": run.record["wall_seconds"],
         "status": _counts(outcomes["status"]),
-        "fates": {name: count for name, count in fates.items() if count},
+        "fates": {fate: by_rank[rank] for fate, rank in FATE_RANKS.items() if rank in by_rank},
         "extraction": _counts(extraction["extraction_status"]),
         "finish_reasons": _counts(outcomes["finish_reason"]),
         "errors": _counts(outcomes["error_type"]),
@@ -115,6 +118,8 @@ def markdown(leaderboard: pl.DataFrame) -> str:
 
 def write_json(run: Run, path: Path) -> Path:
     """Write the envelope of a run."""
+    if path.is_dir():
+        raise OptionError(f"{path} is a folder; name a file, as in {path / 'envelope.json'}")
     return write_text(path, to_json(envelope(run)) + "\n")
 
 
@@ -150,6 +155,8 @@ def write_csv(run: Run, folder: Path, *, spreadsheet_safe: bool = False) -> Path
         folder: Gets one file a frame.
         spreadsheet_safe: Put a quote mark before text that a spreadsheet would run as a formula.
     """
+    if folder.is_file():
+        raise OptionError(f"{folder} is a file; name a folder, which gets a file for each frame")
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame, _ in _exported(run):
         with atomic_path(folder / f"{name}.csv") as temporary:

@@ -201,7 +201,10 @@ def scan_parquet(paths: Path | Sequence[Path], schema: FrameSchema) -> pl.LazyFr
     if not files:
         return empty(schema).lazy()
     for file in files:
-        found = pl.read_parquet_metadata(file)
+        try:
+            found = pl.read_parquet_metadata(file)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise SchemaError(f"{file}: is no Parquet file that can be read ({error})") from None
         name, version = found.get("evalframe.schema"), found.get("evalframe.schema_version")
         if (name, version) != (schema.name, str(schema.version)):
             raise SchemaError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,15 @@ import polars as pl
 
 from evalframe.adapters import ModelAdapter
 from evalframe.adapters.replay import Replay, replay_adapters
-from evalframe.errors import AdapterError, EvalframeError, Fault, OptionError
-from evalframe.jsontext import JsonTextError, clean, loads, text_of
+from evalframe.data.local import FORMATS, read_records
+from evalframe.errors import AdapterError, DatasetError, EvalframeError, Fault, OptionError
+from evalframe.jsontext import clean, loads, text_of
 from evalframe.limits import DEFAULT_LIMITS, Limits
-from evalframe.registry import ADAPTERS
+from evalframe.registry import ADAPTERS, suggestion
 
+# settings of the contract that a model's dict may have in a later version: said aloud, never ignored
+LATER = {"api", "drop", "generation", "prices", "rename", "requests_per_minute", "tokens_per_minute"}
+_SECRET = re.compile(r"key|token(?!s_per)|secret|passw|auth|credential", re.IGNORECASE)
 FORMS = 'a string such as "mock/rule_based", an adapter, a dict {"model": …}, or a list of these'
 
 
@@ -47,11 +52,16 @@ def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS) -> list[Mode
         try:
             found += [Model(adapter, spec) for adapter in _resolve(model)]
         except EvalframeError as error:
-            faults.append(Fault(f"models[{index}]", "unknown_model", error.message))
+            faults += _faults_of(error, f"models[{index}]")
     ids = [model.adapter.model_id for model in found]
     faults += [
         Fault("models", "duplicate", f"{name!r} stands twice", "give each model an id of its own")
         for name in sorted({name for name in ids if ids.count(name) > 1})
+    ]
+    faults += [
+        Fault("models", "bad_id", f"{name!r} has a lone surrogate", "name the model in text that UTF-8 can hold")
+        for name in ids
+        if clean(name) != name
     ]
     if not given:
         faults.append(Fault("models", "empty", "no model is given", f"give {FORMS}"))
@@ -84,7 +94,18 @@ def replay(source: Any, *, model_id: str | None = None) -> list[Replay]:
 
 def replay_by_name(rest: str, options: Mapping[str, Any]) -> list[ModelAdapter]:
     """Serve ``"replay/outputs.parquet"``."""
+    if unknown := sorted(set(options) - {"model_id"}):
+        raise AdapterError(f"replay has no option {unknown[0]!r}; {suggestion(unknown[0], ['model_id'])}")
     return list(replay(rest, model_id=options.get("model_id")))
+
+
+def _faults_of(error: EvalframeError, where: str) -> list[Fault]:
+    """Give the single faults of a model that can not be had, each with its place; else the error itself."""
+    single = [fault for fault in error.fault_records if isinstance(fault, Fault)]
+    if not single:
+        return [Fault(where, "unknown_model", error.message)]
+    what = error.message.rsplit(": ", 1)[0]
+    return [Fault(f"{where}: {what}: {f.where}", f.rule, f.detail, f.remedy) for f in single]
 
 
 def _resolve(model: Any) -> list[ModelAdapter]:
@@ -93,7 +114,14 @@ def _resolve(model: Any) -> list[ModelAdapter]:
     if isinstance(model, Mapping):
         if not isinstance(model.get("model"), str):
             raise AdapterError('a dict names its model: {"model": "mock/rule_based", …}')
-        return _by_name(model["model"], {key: value for key, value in model.items() if key != "model"})
+        options = {key: value for key, value in model.items() if key != "model"}
+        if secret := sorted(key for key in options if _SECRET.search(str(key))):
+            raise AdapterError(
+                f"{secret[0]!r} looks like a secret; keys come from the environment, never from a model's dict"
+            )
+        if later := sorted(set(options) & LATER):
+            raise AdapterError(f"this version does not have {', '.join(later)} in a model's dict yet; leave it out")
+        return _by_name(model["model"], options)
     if isinstance(model, ModelAdapter):
         if not isinstance(model.model_id, str) or not model.model_id:
             raise AdapterError(f"{type(model).__name__}.model_id is not a non-empty string")
@@ -114,55 +142,45 @@ def _by_name(name: str, options: Mapping[str, Any]) -> list[ModelAdapter]:
 
 
 def _read_outputs(path: Path) -> pl.DataFrame:
-    """Read stored outputs; in text formats every cell stays text, so that the output ``007`` does not become 7."""
     try:
         if path.is_dir():
-            return _read_run(path)
-        suffix = path.suffix.lower()
-        if suffix == ".parquet":
-            return pl.read_parquet(path)
-        if suffix == ".csv":
-            cells = pl.read_csv(path, infer_schema=False, empty_string_is_null=False)
-            # an empty reply is a reply; an empty cell of any other column is none
-            return cells.with_columns(pl.all().exclude("output_text").replace("", None))
-        if suffix in (".jsonl", ".ndjson"):
-            return _read_lines(path)
-    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
+            outputs = _read_run(path)
+        elif path.suffix.lower() == ".parquet":
+            outputs = pl.read_parquet(path)
+        elif Path(path.name.lower().removesuffix(".gz")).suffix in FORMATS:
+            outputs = _read_text(path)
+        else:
+            raise AdapterError(f"{path}: replay reads .parquet, .csv and .jsonl files, and a run's folder")
+    except DatasetError as error:
+        raise AdapterError(error.message, error.fault_records) from None
+    except FileNotFoundError:
+        raise AdapterError(f"{path}: there is no such file") from None
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise AdapterError(f"{path}: can not be read: {error}") from None
-    raise AdapterError(f"{path}: replay reads .parquet, .csv and .jsonl files, and a run's folder")
+    if not {"status", "output_text"} <= set(outputs.columns):
+        return outputs
+    # a run's own outputs: an empty reply is a reply, the text of a call that failed is none
+    reply = pl.when(pl.col("status") == "completed").then(pl.col("output_text").fill_null(""))
+    return outputs.with_columns(output_text=reply)
 
 
 def _read_run(path: Path) -> pl.DataFrame:
-    segments = sorted((path / "generations").glob("*.parquet"))
+    segments = sorted((path / "generations").glob("[0-9]*.parquet"))
     if not segments:
         raise AdapterError(f"{path}: no generations here; a run's folder has generations/*.parquet")
     rows = pl.read_parquet(path / "rows.parquet", columns=["task_id", "sample_index", "sample_id"])
     return pl.read_parquet(segments).join(rows, on=["task_id", "sample_index"], how="left", maintain_order="left")
 
 
-def _read_lines(path: Path) -> pl.DataFrame:
-    # parsed line by line: polars infers types, and would turn text into numbers and drop late columns
-    columns: dict[str, list[str | None]] = {}
-    faults = []
-    n_records = 0
-    with path.open(encoding="utf-8-sig", newline="\n") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                record = loads(line.rstrip("\r\n"))
-            except JsonTextError as error:
-                faults.append(Fault(f"{path}:{number}:{error.column}", "bad_json", error.detail, "mend the line"))
-                continue
-            if not isinstance(record, dict):
-                faults.append(Fault(f"{path}:{number}", "bad_type", "is no JSON object", "write one object a line"))
-                continue
-            for name, value in record.items():
-                cells = columns.setdefault(name, [])
-                cells += [None] * (n_records - len(cells))
-                cells.append(None if value is None else clean(text_of(value)))
-            n_records += 1
-    if faults:
-        raise AdapterError.of(faults[:20], what=f"{path}: stored outputs")
-    filled = {name: cells + [None] * (n_records - len(cells)) for name, cells in columns.items()}
-    return pl.DataFrame(filled, schema=dict.fromkeys(filled, pl.String))
+def _read_text(path: Path) -> pl.DataFrame:
+    """Read CSV or JSONL as a data set is read: every cell is text, so that the output ``007`` does not become 7."""
+    records = [loads(row) for row in read_records(path)["row"]]
+    names = dict.fromkeys(name for record in records for name in record)
+    return pl.DataFrame(
+        {name: [_cell(record.get(name)) for record in records] for name in names},
+        schema=dict.fromkeys(names, pl.String),
+    )
+
+
+def _cell(value: Any) -> str | None:
+    return None if value is None else clean(text_of(value))

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
@@ -14,7 +15,7 @@ from typing import Any
 
 from evalframe import __version__
 from evalframe.adapters import ModelAdapter
-from evalframe.assembling import assemble, check_sandbox
+from evalframe.assembling import assemble, check_registered, check_sandbox
 from evalframe.errors import AdapterError, OptionError, RunFolderError, VersionMismatch
 from evalframe.generate.journal import Journal
 from evalframe.generate.threads import GenerateOptions, generate
@@ -57,8 +58,10 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     resolved = resolve_models(models, limits=settled.limits)
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
+    _warn_of_settings(settled, settings)
 
     folder = new_folder(settled.out)
+    Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
     folder.write("rows", plan.rows)
     folder.write_manifest(plan.manifest)
     kind = "suite" if isinstance(found, SuiteSource) else "tasks"
@@ -88,6 +91,7 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     if record.get("exported"):
         raise RunFolderError(f"{folder.path} is an export without the journal of calls; resume the run's own folder")
     _check_unchanged(folder, record, options)
+    _check_journal(folder, record)
     settings = parse_generation(record["generation"], limits=options.limits)
     return _execute(folder, _adapters_again(record, models, options), options, settings)
 
@@ -108,6 +112,35 @@ def load(path: str | os.PathLike[str]) -> Run:
     return Run(folder)
 
 
+class SettingWarning(UserWarning):
+    """A setting does not do what a reader of it would expect."""
+
+
+def _warn_of_settings(options: RunOptions, settings: GenerationSettings) -> None:
+    repeated = options.repeats if isinstance(options.repeats, int) else max(options.repeats.values(), default=1)
+    if repeated > 1 and settings.temperature == 0:
+        warnings.warn(
+            "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
+            SettingWarning, stacklevel=3,
+        )  # fmt: skip
+    given = settings.model_fields_set
+    idle = [name for name in ("timeout_seconds", "max_retries", "max_empty_retries") if name in given]
+    if idle:
+        warnings.warn(
+            f"{', '.join(idle)}: recorded, and not enforced by this version, which makes one attempt a call; "
+            "adapters are told the time-out as task.deadline",
+            SettingWarning, stacklevel=3,
+        )  # fmt: skip
+
+
+def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
+    """Give the command or the call that goes on with a run: objects and own metrics are only known to Python."""
+    objects = [model["model_id"] for model in record["models"] if model["spec"] is None]
+    if not objects:
+        return f"evalframe resume {folder.path}"
+    return f"evalframe.resume({str(folder.path)!r}, [{', '.join(objects)}]) in Python"
+
+
 def _execute(
     folder: RunFolder, adapters: Sequence[ModelAdapter], options: RunOptions, settings: GenerationSettings
 ) -> Run:
@@ -124,13 +157,14 @@ def _execute(
     )
     model_ids = [adapter.model_id for adapter in adapters]
     with folder.locked():
+        check_registered(folder.read("rows"), folder=folder)
         folder.update_record(status="running")
         try:
             with Journal.open(folder.journal_path) as journal:
                 generate(folder.read("rows"), adapters=adapters, journal=journal, options=call_options)
         except KeyboardInterrupt as interrupt:
             assemble(folder, options=options, model_ids=model_ids)
-            interrupt.add_note(f"the run is partial; it goes on with: evalframe resume {folder.path}")
+            interrupt.add_note(f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}")
             raise
         finally:
             spent = folder.record()["wall_seconds"] + time.perf_counter() - started
@@ -208,8 +242,24 @@ def _check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunO
         raise VersionMismatch(f"{folder.path / 'rows.parquet'} was changed since the run began; start a new run")
 
 
+def _check_journal(folder: RunFolder, record: Mapping[str, Any]) -> None:
+    """Refuse to make paid calls again because the journal that held them is gone."""
+    if not folder.journal_path.is_file():
+        raise RunFolderError(f"{folder.journal_path} is missing: the finished calls are not known; start a new run")
+    with Journal.open(folder.journal_path) as journal:
+        n_there, n_wanted = journal.done().height, record.get("n_finished", 0)
+    if n_there < n_wanted:
+        raise RunFolderError(
+            f"{folder.journal_path} has {n_there} finished calls where the run had {n_wanted}; bring the file back, or "
+            "start a new run"
+        )
+
+
 def _digest(folder: RunFolder) -> str:
-    return hashlib.blake2b((folder.path / "rows.parquet").read_bytes(), digest_size=16).hexdigest()
+    try:
+        return hashlib.blake2b((folder.path / "rows.parquet").read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        raise RunFolderError(f"{folder.path / 'rows.parquet'} can not be read: {error.strerror}") from None
 
 
 def _model_ids(record: Mapping[str, Any]) -> list[str]:

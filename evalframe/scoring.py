@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import get_args
 
 import numpy as np
 import polars as pl
 
-from evalframe.errors import Fault, SchemaError
+from evalframe.errors import EvalframeError, Fault, SandboxError, SchemaError
 from evalframe.fields import read_field
 from evalframe.frames import FrameSchema, check, empty
-from evalframe.jsontext import JsonTextError, dumps, loads
+from evalframe.jsontext import JsonTextError, clean, dumps, loads
 from evalframe.metrics import Metric
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
@@ -25,6 +26,10 @@ HALF_MARKS = 0.5
 GROUP = ("model_id", "task_id", "metric")
 
 
+class MetricWarning(UserWarning):
+    """A metric failed on a call, whose score is therefore null with fate ``grader_error``."""
+
+
 def score_answers(
     answers: pl.DataFrame, *, generations: pl.DataFrame, rows: pl.DataFrame, policy: Policy = DEFAULT_POLICY
 ) -> pl.DataFrame:
@@ -32,8 +37,9 @@ def score_answers(
 
     A completed call with an answer is ``scored``. Without one it is ``unparsed`` and gets the metric's worst value;
     its ``parts``, where the metric has them, are those of the empty text, so that it weighs in a corpus figure too.
-    A failed call is ``failed`` and null; a skipped one has no row. Metric ids that are not registered are a grader's
-    and have no rows here.
+    A failed call is ``failed`` and null; a skipped one has no row. Where a metric raises or gives what is no score, the
+    calls at fault are ``grader_error`` and null, with the error in ``detail`` and one warning; the others keep theirs.
+    Metric ids that are not registered are a grader's and have no rows here.
 
     Direction: lower is better where the registered metric or the task's declaration says so (``true`` is the
     declaration's default, so it can not overrule a metric that knows itself). The worst value follows it: an answer
@@ -57,8 +63,8 @@ def score_answers(
     Nulls: no calls, or no registered metric, is an empty frame.
 
     Raises:
-        SchemaError: A frame is not what it is called, a completed call has no extraction or no row, or a metric gave
-            no legal score (the call is named).
+        SchemaError: A frame is not what it is called, or a completed call has no extraction or no row.
+        SandboxError: A metric needs to run code that may not run here.
     """
     check(answers, ANSWERS)
     check(generations, GENERATIONS)
@@ -73,6 +79,24 @@ def score_answers(
     if not scored:
         return empty(SCORES)
     return check(pl.concat(scored).sort("call", "metric").select(SCORES.names), SCORES)
+
+
+def _measure(metric: Metric, inputs: pl.DataFrame, policy: Policy, keys: pl.DataFrame) -> pl.DataFrame:
+    """Ask a metric; where it fails, find the calls at fault by halving, so that no call loses its score to another."""
+    try:
+        return metric.measure(inputs, policy=policy, keys=keys)
+    except SandboxError:
+        raise
+    except EvalframeError as error:
+        if inputs.height > 1:
+            half = inputs.height // 2
+            halves = [(inputs[:half], keys[:half]), (inputs[half:], keys[half:])]
+            return pl.concat(_measure(metric, part, policy, its_keys) for part, its_keys in halves)
+        if inputs.is_empty():
+            raise
+        detail = dumps({"error_type": type(error.__cause__ or error).__name__, "error_message": clean(str(error))})
+        nothing = {"score": None, "parts": None, "detail": detail}
+        return pl.DataFrame([nothing], schema={"score": pl.Float64, "parts": pl.List(pl.Float64), "detail": pl.String})
 
 
 def _calls(answers: pl.DataFrame, generations: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
@@ -110,7 +134,11 @@ def _score_metric(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame, polic
     completed, failed = calls.filter(status="completed"), calls.filter(status="failed")
     answered = completed.filter(pl.col("extracted_output").is_not_null())
     unparsed = completed.filter(pl.col("extracted_output").is_null())
-    measured = metric.measure(_inputs(metric, answered, rows), policy=policy, keys=answered.select(CALL_KEY))
+    measured = _measure(metric, _inputs(metric, answered, rows), policy, answered.select(CALL_KEY))
+    if n_lost := measured["score"].null_count():
+        first = measured.filter(pl.col("score").is_null())["detail"][0]
+        warnings.warn(f"the metric {metric.name!r} gave no score for {n_lost} calls; the first: {first}", MetricWarning,
+                      stacklevel=4)  # fmt: skip
     low, high = map(float, metric.range)
     parts = pl.Series("parts", [None] * unparsed.height, dtype=SCORES.dtypes["parts"])
     if metric.aggregate is not None:
@@ -119,7 +147,7 @@ def _score_metric(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame, polic
     fates = [
         answered.with_columns(
             measured["score"], measured["parts"], _with_rule(measured["detail"], answered["extraction_rule"]),
-            fate=pl.lit("scored"),
+            fate=pl.when(measured["score"].is_null()).then(pl.lit("grader_error")).otherwise(pl.lit("scored")),
         ),
         unparsed.with_columns(
             parts,

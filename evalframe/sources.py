@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,12 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class SuiteSource:
-    """A validated suite, and the folder against which its relative files are found."""
+    """A validated suite, and the folder against which its relative files are found: the manifest's, or for one that
+    came from memory the working folder.
+    """
 
     suite: Suite
-    folder: Path | None
+    folder: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,12 @@ def read_source(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Source:
         TaskFileError: A task file can not be read at all; bad lines are in the result's ``faults``.
     """
     if isinstance(source, Suite):
-        return SuiteSource(parse_suite(source, limits=limits), None)
+        return SuiteSource(parse_suite(source, limits=limits), Path.cwd())
     if isinstance(source, str | os.PathLike):
         return _read_path(Path(source), limits)
     if isinstance(source, Mapping):
         if "tasks" in source:
-            return SuiteSource(parse_suite(source, limits=limits), None)
+            return SuiteSource(parse_suite(source, limits=limits), Path.cwd())
         if "task_id" in source:
             return TaskSource(*parse_records([source], limits=limits))
         raise _no_source(f"a dict with the keys {', '.join(map(str, source)) or '(none)'}")
@@ -67,6 +70,8 @@ def read_source(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Source:
             return TaskSource(list(source), [])
         if all(isinstance(one, str | os.PathLike) and Path(one).suffix != ".json" for one in source):
             return TaskSource(*validate_files([_existing(Path(one)) for one in source], limits=limits))
+    if isinstance(source, Sequence) and any(isinstance(one, str) and one.endswith(".json") for one in source):
+        raise OptionError("a run takes one suite alone, or several .jsonl task files; give them in runs of their own")
     empty = " with nothing in it" if isinstance(source, Sequence) and not source else ""
     raise _no_source(f"a {type(source).__name__}{empty}")
 
@@ -88,16 +93,28 @@ def fixture_folder() -> Path:
 def _read_path(path: Path, limits: Limits) -> Source:
     _existing(path)
     if path.suffix.lower() == ".json":
-        text = path.read_bytes()
+        content = path.read_bytes()
         try:
-            manifest = text.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise _no_source(f"{path}: not UTF-8 text") from None
+            manifest = content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            kind = "UTF-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else f"byte {error.start} is not"
+            raise OptionError(f"{path}: the manifest is not UTF-8 text ({kind}); save it as UTF-8") from None
         return SuiteSource(parse_suite(manifest, where=str(path), limits=limits), path.parent)
     if path.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson")):
-        return TaskSource(*validate_file(path, limits=limits))
+        tasks = TaskSource(*validate_file(path, limits=limits))
+        if not tasks.records and tasks.faults and _is_manifest(path):
+            raise OptionError(f"{path}: holds one suite manifest, not a task a line; name the file .json")
+        return tasks
     yaml = " (write the manifest as JSON)" if path.suffix.lower() in (".yaml", ".yml") else ""
     raise _no_source(f"{path}: not a .json or .jsonl file{yaml}")
+
+
+def _is_manifest(path: Path) -> bool:
+    try:
+        whole = json.loads(path.read_bytes())
+    except ValueError:
+        return False
+    return isinstance(whole, dict) and "tasks" in whole
 
 
 def _existing(path: Path) -> Path:

@@ -20,9 +20,10 @@ import polars as pl
 
 from evalframe import frames, schemas
 from evalframe.disk import user_folder, write_text
-from evalframe.errors import RunFolderError
+from evalframe.errors import RunFolderError, SchemaError
 
 FORMAT_VERSION = 1
+_AGAIN = "evalframe resume writes what follows from the journal again"
 # frames that are written in segments, each a file; all segments of one run have the same bounds
 SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "scores": schemas.SCORES}
 WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
@@ -55,11 +56,13 @@ class RunFolder:
         file = self.path / "run.json"
         try:
             record: dict[str, Any] = json.loads(file.read_text("utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             there = "there is no such folder" if not self.path.is_dir() else "it has no run.json"
             raise RunFolderError(f"{self.path} holds no run: {there}; give the folder that run() wrote") from None
         except ValueError as error:
             raise RunFolderError(f"{file} is damaged: {error}") from None
+        if not isinstance(record, dict):
+            raise RunFolderError(f"{file} is damaged: it holds no JSON object")
         if record.get("format_version") != FORMAT_VERSION:
             raise RunFolderError(
                 f"{self.path}: run format {record.get('format_version')!r}, this evalframe reads {FORMAT_VERSION}"
@@ -89,13 +92,24 @@ class RunFolder:
     def files_of(self, name: str) -> list[Path]:
         """The Parquet files of a stored frame, in order; empty where it was not written yet."""
         if name in SEGMENTED:
-            return sorted((self.path / name).glob("*.parquet"))
+            return sorted((self.path / name).glob("[0-9]*.parquet"))
         file = self.path / f"{name}.parquet"
         return [file] if file.is_file() else []
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Open a stored frame lazily."""
-        return frames.scan_parquet(self.files_of(name), STORED[name])
+        """Open a stored frame lazily; in the folder of a run without one, collect it while the run is there.
+
+        Raises:
+            RunFolderError: Files are missing or damaged; says what writes them again.
+        """
+        files = self.files_of(name)
+        wanted = self.record().get("n_segments", len(files)) if name in SEGMENTED else 1
+        if len(files) != wanted:
+            raise RunFolderError(f"{self.path}: {len(files)} of {wanted} files of {name} are there; {_AGAIN}")
+        try:
+            return frames.scan_parquet(files, STORED[name])
+        except (SchemaError, pl.exceptions.PolarsError, OSError) as error:
+            raise RunFolderError(f"{self.path}: a file of {name} can not be read; {_AGAIN} ({error})") from None
 
     def read(self, name: str) -> pl.DataFrame:
         """Read a stored frame."""
@@ -146,11 +160,14 @@ def new_folder(out: str | os.PathLike[str] | bool | None) -> RunFolder:
         return folder
     path = runs_folder() / new_run_id() if out is None else Path(os.fspath(out))
     if path.is_dir() and any(path.iterdir()):
-        what = "a run: resume it" if (path / "run.json").is_file() else "something that is no run"
-        raise RunFolderError(f"{path} holds {what}, or give another folder")
+        what = "holds a run: resume it, or" if (path / "run.json").is_file() else "is not empty:"
+        raise RunFolderError(f"{path} {what} give another folder")
     if path.exists() and not path.is_dir():
         raise RunFolderError(f"{path} is a file; give a folder")
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{path} can not be made: {error.strerror}; give another folder") from None
     return RunFolder(path.resolve())
 
 

@@ -11,7 +11,7 @@ from evalframe.frames import check, example, from_records
 from evalframe.metrics import Metric, metric
 from evalframe.registry import METRICS
 from evalframe.schemas import ANSWERS, GENERATIONS, ROWS, SCORES
-from evalframe.scoring import score_answers, summarise_tasks
+from evalframe.scoring import MetricWarning, score_answers, summarise_tasks
 
 
 @pytest.fixture(autouse=True)
@@ -150,8 +150,16 @@ def test_a_bad_score_names_the_call() -> None:
         return frame.select(score=pl.col("prediction").cast(pl.Float64))
 
     METRICS.register("as_is", Metric(name="as_is", compute=compute))
-    with pytest.raises(SchemaError, match=r'model_id=m task_id=t sample_index=1 repeat=0: 7\.0 for the prediction "7"'):
-        run(make_rows({"t": ["as_is"]}, [["a"]] * 2), {("m", "t", 0, 0): "1", ("m", "t", 1, 0): "7"})
+    replies = {("m", "t", index, 0): text for index, text in enumerate(["1", "7", "0", "nonsense", "0.5"])}
+    rows = make_rows({"t": ["as_is", "exact_match"]}, [["0"]] * 5)
+    with pytest.warns(MetricWarning, match=r"'as_is' gave no score for 2 calls; the first: .*sample_index=1 repeat=0"):
+        scores = run(rows, replies)
+    own = scores.filter(metric="as_is")
+    assert own["score"].to_list() == [1.0, None, 0.0, None, 0.5]
+    assert own["fate"].to_list() == ["scored", "grader_error", "scored", "grader_error", "scored"]
+    assert "give a number from 0 to 1" in json.loads(own["detail"][1])["error_message"]
+    assert own["correct"].to_list() == [True, None, False, None, True]
+    assert scores.filter(metric="exact_match")["score"].to_list() == [0.0, 0.0, 1.0, 0.0, 0.0]
 
 
 def register_number(name: str, **settings: Any) -> None:

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TextIO
 
+QUIET_SECONDS = 2.0  # no two lines of a log come faster
 LINE_SECONDS = 30.0  # between two lines of a log
 LINE_SHARE = 10  # lines of a log for the whole run, if they come slower than that
 
@@ -77,7 +78,8 @@ class Progress:
 
     def _maybe_line(self) -> None:
         now, step = self._clock(), self.done * LINE_SHARE // self.total
-        if self.done < self.total and step == self._last_step and now - self._last_time < LINE_SECONDS:
+        waited = now - self._last_time
+        if self.done < self.total and (waited < QUIET_SECONDS or (step == self._last_step and waited < LINE_SECONDS)):
             return
         self._last_time, self._last_step = now, step
         spent = now - self._began

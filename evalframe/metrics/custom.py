@@ -73,6 +73,8 @@ def metric(
         short("four", ["any"])  # 1.0
         evalframe.metric_alias("very_short", "short", most=3)
     """
+    if not isinstance(name, str):  # the decorator without parentheses
+        raise OptionError('a metric needs an id: write @evalframe.metric("name", range=(0, 1))')
 
     def register(function: Callable[..., Any]) -> Metric:
         takes_frame, parameters, faults = _signature(function)

@@ -47,7 +47,7 @@ def test_the_demo_replaces_its_own_results_and_nothing_else(tmp_path: Path) -> N
     assert envelope["leaderboard"][0]["model_id"] == "mock/rule_based"
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    done = evalframe("demo", "--out", tmp_path / "mine", status=3)
+    done = evalframe("demo", "--out", tmp_path / "mine", status=2)
     assert "holds something that is no demonstration" in done.stderr
     assert (tmp_path / "mine" / "thesis.txt").exists()
 
@@ -85,6 +85,10 @@ def test_json_is_one_envelope_at_every_status(tmp_path: Path) -> None:
         (["run", "fixtures/suite.json", "-m", "mock/noisy", "--generation", '{"temprature": 1}'], "temperature"),
         (["run", "fixtures/suite.json", "-m", "replay/none.parquet"], "none.parquet"),
         (["run", "fixtures", "-m", "mock/noisy"], "is a folder"),
+        (["run", "fixtures/suite.json", "-m", "mock/noisy", "--generation", "none.json"], "no file of one"),
+        (["run", "fixtures/suite.json", "-m", "mock/noisy", "--fail-under", "nan"], "no score can be below it"),
+        (["run", "fixtures/suite.json", "-m", "replay/fixtures/questions.jsonl"], "models[0]: stored outputs of"),
+        (["run", "fixtures/suite.json", "fixtures/tasks.jsonl", "-m", "mock/noisy"], "one suite alone"),
         (["run", "README.md", "-m", "mock/noisy"], "not a .json or .jsonl file"),
         (["run", "fixtures/tasks.jsonl", "-m", "mock/noisy"], "allow_unsandboxed=True (--allow-unsandboxed)"),
         (["validate", "fixtures/tasks_bad.jsonl"], "fixtures/tasks_bad.jsonl:1"),
@@ -94,8 +98,14 @@ def test_json_is_one_envelope_at_every_status(tmp_path: Path) -> None:
     ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
 )
 def test_a_mistake_gets_a_line_that_says_what_to_do(arguments: list[str], says: str) -> None:
-    status = 3 if arguments[0] == "resume" else 2
-    assert says in evalframe(*arguments, status=status).stderr
+    assert says in evalframe(*arguments, status=2).stderr
+
+
+def test_a_wrong_command_line_gets_an_envelope_too() -> None:
+    for arguments in (["run", "fixtures/suite.json", "--json"], ["run", "--repeats", "x", "--json"]):
+        envelope = json.loads(evalframe(*arguments, status=2).stdout)
+        assert envelope["leaderboard"] == []
+        assert envelope["error"]["message"]
 
 
 def test_twelve_faults_print_twelve_lines(tmp_path: Path) -> None:

@@ -21,12 +21,20 @@ def test_a_log_gets_sparse_lines() -> None:
     stream, now = io.StringIO(), [0.0]
     with Progress(1_000, stream=stream, clock=lambda: now[0]) as progress:
         for number in range(1_000):
-            now[0] += 0.01
+            now[0] += 0.1
             progress.add(1, failed=int(number == 0))
     lines = stream.getvalue().splitlines()
     assert len(lines) == 10
-    assert lines[0] == "100/1000 calls (10 %), 100.0 a second, 1 failed"
+    assert lines[0] == "100/1000 calls (10 %), 10.0 a second, 1 failed"
     assert lines[-1].startswith("1000/1000 calls (100 %)")
+
+
+def test_a_run_of_no_time_gets_one_line() -> None:
+    stream = io.StringIO()
+    with Progress(1_000, stream=stream, clock=lambda: 0.0) as progress:
+        for _ in range(1_000):
+            progress.add(1)
+    assert stream.getvalue() == "1000/1000 calls (100 %)\n"
 
 
 def test_a_slow_run_gets_a_line_now_and_then() -> None:
