@@ -13,8 +13,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from evalframe import __version__
 from evalframe.adapters import ModelAdapter
+from evalframe.adapters.replay import Replay
 from evalframe.assembling import assemble, check_registered, check_sandbox
 from evalframe.errors import AdapterError, OptionError, RunFolderError, VersionMismatch
 from evalframe.generate.journal import Journal
@@ -59,6 +62,7 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
     _warn_of_settings(settled, settings)
+    _warn_of_unused(resolved, plan.rows, settled)
 
     folder = new_folder(settled.out)
     Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
@@ -117,8 +121,7 @@ class SettingWarning(UserWarning):
 
 
 def _warn_of_settings(options: RunOptions, settings: GenerationSettings) -> None:
-    repeated = options.repeats if isinstance(options.repeats, int) else max(options.repeats.values(), default=1)
-    if repeated > 1 and settings.temperature == 0:
+    if _most_repeats(options) > 1 and settings.temperature == 0:
         warnings.warn(
             "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
             SettingWarning, stacklevel=3,
@@ -131,6 +134,27 @@ def _warn_of_settings(options: RunOptions, settings: GenerationSettings) -> None
             "adapters are told the time-out as task.deadline",
             SettingWarning, stacklevel=3,
         )  # fmt: skip
+
+
+def _warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOptions) -> None:
+    """Say where stored outputs fit no sample: ids that differ look like a model that failed everywhere."""
+    chosen = options.task_ids is not None or options.max_samples_per_task is not None
+    for model in models:
+        if not isinstance(model.adapter, Replay):
+            continue
+        unused = model.adapter.unused(rows, n_repeats=_most_repeats(options))
+        if unused.height == len(model.adapter) or (unused.height and not chosen):
+            example = ", ".join(f"{name} {value!r}" for name, value in unused.row(0, named=True).items())
+            theirs = ", ".join(sorted(rows["task_id"].unique())[:3])
+            warnings.warn(
+                f"{model.adapter.model_id}: {unused.height} of {len(model.adapter)} stored outputs fit no call of this "
+                f"run, the first: {example}; the run's tasks: {theirs}",
+                SettingWarning, stacklevel=3,
+            )  # fmt: skip
+
+
+def _most_repeats(options: RunOptions) -> int:
+    return options.repeats if isinstance(options.repeats, int) else max(options.repeats.values(), default=1)
 
 
 def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:

@@ -64,9 +64,27 @@ class Replay:
         found = zip(columns["task_id"], columns[self._sample_column], repeats, range(outputs.height), strict=True)
         self._places: dict[Key, int] = {(task, sample, repeat): place for task, sample, repeat, place in found}
         self._columns = columns
+        self._keys = keys
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def __repr__(self) -> str:
         return f"Replay({self.model_id!r}, {len(self._places)} outputs)"
+
+    def unused(self, rows: pl.DataFrame, *, n_repeats: int) -> pl.DataFrame:
+        """Give the keys of the stored outputs that no call of a run will ask for.
+
+        Args:
+            rows: The samples of the run: ``task_id``, ``sample_index``, ``sample_id``.
+            n_repeats: The most repeats of a sample.
+        """
+        asked = rows.select("task_id", self._sample_column)
+        unmatched = self._keys.join(asked, on=["task_id", self._sample_column], how="anti", maintain_order="left")
+        if not self._has_repeats:
+            return unmatched
+        beyond = self._keys.join(asked, on=["task_id", self._sample_column], how="semi", maintain_order="left")
+        return pl.concat([unmatched, beyond.filter(pl.col("repeat") >= n_repeats)])
 
     def generate(self, prompt: str, task: TaskSpec) -> Generation:
         """Give the stored output of a call.

@@ -17,6 +17,7 @@ from evalframe import schemas
 from evalframe.errors import DatasetError, ManifestError, NotBuiltError, OptionError, RunFolderError, SandboxError
 from evalframe.frames import check
 from evalframe.prompts import MissingFieldWarning
+from evalframe.runner import SettingWarning
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 TIMES = ["started_at", "latency_seconds"]
@@ -282,3 +283,47 @@ def test_replay_of_a_run_gives_its_scores_again(rows_file: Path, tmp_path: Path)
     again = ef.run(suite(), ef.replay(tmp_path / "a"), files={"rows": rows_file}, out=tmp_path / "b", progress=False)
     assert again.scores.equals(first.scores)
     assert again.leaderboard()["mean_score"].equals(first.leaderboard()["mean_score"])
+
+
+def test_stored_outputs_that_fit_nothing_are_told_before_the_run(rows_file: Path) -> None:
+    def outputs(task_id: str, n: int) -> pl.DataFrame:
+        return pl.DataFrame({"task_id": [task_id] * n, "sample_index": range(n), "output_text": ["1"] * n})
+
+    def replayed(frame: pl.DataFrame, **options: Any) -> ef.Run:
+        return ef.run(suite(), ef.replay(frame), files={"rows": rows_file}, out=False, progress=False, **options)
+
+    with pytest.warns(SettingWarning, match=r"replay: 6 of 6 stored outputs fit no call.*task_id 'zz'.*tasks: t"):
+        replayed(outputs("zz", 6))
+    with pytest.warns(SettingWarning, match=r"replay: 2 of 8 stored outputs fit no call.*sample_index 6"):
+        replayed(outputs("t", 8))
+    with pytest.warns(SettingWarning, match=r"replay: 6 of 12 stored outputs fit no call.*repeat 1"):
+        replayed(pl.concat([outputs("t", 6).with_columns(repeat=pl.lit(k)) for k in range(2)]))
+    replayed(outputs("t", 6), max_samples_per_task=2)
+
+
+def test_settings_that_do_not_do_what_they_say_are_told(rows_file: Path) -> None:
+    for options, says in (
+        ({"repeats": 2, "generation": {"temperature": 0}}, "repeats at temperature 0"),
+        ({"generation": {"max_retries": 3, "timeout_seconds": 5}}, "timeout_seconds, max_retries: recorded, and not"),
+    ):
+        with pytest.warns(SettingWarning, match=says):
+            ef.run(suite(), "mock/noisy", files={"rows": rows_file}, out=False, progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ({"model": "mock/noisy", "api_key": "sk-1"}, "'api_key' looks like a secret"),
+        ({"model": "mock/noisy", "generation": {"temperature": 1}}, "does not have generation in a model's dict yet"),
+        ({"model": "mock/noisy", "speed": 3}, "has no option 'speed'"),
+        ({"name": "mock/noisy"}, "a dict names its model"),
+    ],
+)
+def test_a_models_dict_is_checked(model: dict[str, Any], says: str, rows_file: Path) -> None:
+    with pytest.raises(OptionError, match=says):
+        ef.run(suite(), model, files={"rows": rows_file}, out=False)
+
+
+def test_a_frame_is_no_source_yet_and_says_so() -> None:
+    with pytest.raises(OptionError, match="a DataFrame is no source"):
+        ef.run(pl.DataFrame({"a": [1]}), "mock/noisy")
