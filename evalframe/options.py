@@ -13,6 +13,7 @@ from evalframe.errors import EvalframeError, Fault, NotBuiltError, OptionError
 from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
 from evalframe.jsontext import dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.ranges import metadata_faults
 from evalframe.registry import suggestion
 
 # options of the contract that this version does not have yet: said aloud, never ignored
@@ -201,20 +202,15 @@ def _file_faults(options: RunOptions) -> list[Fault]:
 
 
 def _metadata_faults(options: RunOptions) -> list[Fault]:
-    """The limits of all metadata: keys of so many characters, values that count as their JSON text."""
     if not isinstance(options.metadata, Mapping):
         return [Fault("metadata", "bad_type", f"{options.metadata!r} is no mapping")]
-    most_key, most_value = options.limits.metadata_key_chars, options.limits.metadata_value_chars
     faults = []
     for key, value in options.metadata.items():
-        where = f"metadata[{str(key)[:most_key]!r}]"
-        if not isinstance(key, str) or len(key) > most_key:
-            faults.append(Fault(where, "bad_key", f"is no string of at most {most_key} characters"))
+        if not isinstance(key, str):
+            faults.append(Fault(f"metadata.{key}", "bad_key", "is no string", "write the key as text"))
         try:
-            text = value if isinstance(value, str) else dumps(value)
+            dumps(value)
         except (TypeError, ValueError):
-            faults.append(Fault(where, "bad_type", f"a {type(value).__name__} is no JSON value", "write text"))
-            continue
-        if len(text) > most_value:
-            faults.append(Fault(where, "too_long", f"has {len(text)} characters; at most {most_value}"))
-    return faults
+            faults.append(Fault(f"metadata.{key}", "bad_type", f"a {type(value).__name__} is no JSON", "write text"))
+    sizes = metadata_faults({"metadata": dict(options.metadata)}, "", options.limits) if not faults else ()
+    return [*faults, *sizes]

@@ -27,8 +27,8 @@ def faults(**given: object) -> dict[str, str]:
         ({"task_ids": "one"}, "task_ids"), ({"out": True}, "out"), ({"out": 5}, "out"), ({"limits": 5}, "limits"),
         ({"reasoning_tags": "think"}, "reasoning_tags"), ({"reasoning_tags": 5}, "reasoning_tags"),
         ({"files": 5}, "files"), ({"files": {"a": "nowhere.jsonl"}}, "files['a']"),
-        ({"metadata": 5}, "metadata"), ({"metadata": {"a": object()}}, "metadata['a']"),
-        ({"metadata": {"a": "x" * 513}}, "metadata['a']"), ({"metadata": {"k" * 65: "v"}}, f"metadata['{'k' * 64}']"),
+        ({"metadata": 5}, "metadata"), ({"metadata": {"a": object()}}, "metadata.a"),
+        ({"metadata": {"a": "x" * 513}}, "metadata.a"), ({"metadata": {"k" * 65: "v"}}, f"metadata.{'k' * 65}"), ({"metadata": {3: "x"}}, "metadata.3"),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_named(given: dict[str, object], where: str) -> None:

@@ -102,6 +102,6 @@ def parse_suite(
 
 def _as_written(faults: list[Fault]) -> list[Fault]:
     """Drop what is said of ``fewshot.count`` where its alias was written and is named itself."""
-    aliases = {fault.where for fault in faults if fault.where.endswith(".num_fewshot")}
+    aliases = {fault.where for fault in faults if fault.where.endswith(".num_fewshot") and fault.rule != "conflict"}
     resolved = {alias.removesuffix("num_fewshot") + "fewshot.count" for alias in aliases}
     return [fault for fault in faults if fault.where not in resolved]
