@@ -28,7 +28,8 @@ def faults(**given: object) -> dict[str, str]:
         ({"reasoning_tags": "think"}, "reasoning_tags"), ({"reasoning_tags": 5}, "reasoning_tags"),
         ({"files": 5}, "files"), ({"files": {"a": "nowhere.jsonl"}}, "files['a']"),
         ({"metadata": 5}, "metadata"), ({"metadata": {"a": object()}}, "metadata.a"),
-        ({"metadata": {"a": "x" * 513}}, "metadata.a"), ({"metadata": {"k" * 65: "v"}}, f"metadata.{'k' * 65}"), ({"metadata": {3: "x"}}, "metadata.3"),
+        ({"metadata": {"a": "x" * 513}}, "metadata.a"), ({"metadata": {"k" * 65: "v"}}, f"metadata.{'k' * 65}"),
+        ({"metadata": {3: "x"}}, "metadata.3"),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_named(given: dict[str, object], where: str) -> None:
