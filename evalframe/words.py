@@ -1,8 +1,14 @@
-"""The closed vocabularies, each written once: what can become of a call, of its extraction, of its score."""
+"""The closed vocabularies, each written once: what becomes of a call, of its extraction, of its score; white space."""
 
 from __future__ import annotations
 
 from typing import Literal
+
+# what str.strip and str.split take for blank; polars' own strip_chars() leaves U+001C to U+001F
+WHITE_SPACE = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
 
 Status = Literal["completed", "failed", "skipped"]
 

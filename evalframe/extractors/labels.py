@@ -3,8 +3,10 @@ r"""The extraction type ``label_set``: the label that a reply answers with, in t
 A label behind an explicit cue wins (``Answer: B``, ``\boxed{B}``; ``cues`` has the list), the last such cue first;
 without one the first label of the text. A label is a whole word, by the word characters of Python's ``\w``. A single
 letter counts only as a capital that stands alone, in label punctuation (``(b)``, ``b)``, ``b.``), behind a cue, or as
-the whole text; what else is made of one letter, ``letters`` tells. There is no guess at the nearest label. (The hosted
-service returns the first match whatever the cue.)
+the whole text; what else is made of one letter, ``letters`` tells. A label of digits is no part of a number: not the 5
+of ``3.5``, ``-5``, ``10^5`` or ``1,235``, nor the 10 of ``10^5``; a hyphen right before digits is a sign, unless a word
+ends before it (``Answer-5``) or a blank parts them (``Label: - 5``). There is no guess at the nearest label. (The
+hosted service returns the first match whatever the cue.)
 
 Rules: ``whole_text`` (the text is nothing but the label), ``cue``, ``first_label``; ``no_label`` where there is none.
 """
@@ -34,8 +36,12 @@ _OPENING = " \t\r\n*`$\"'“‘«„([{<|~:"
 _CLOSING = " \t\r\n*`$\"'”’»)]}>|~:.,;!?。"
 # a word character, but for scripts that set no blanks around a word
 _IN_WORD = r"[^\W\u0e00-\u0fff\u2e80-\ud7ff\uf900-\ufaff]"
+_BEFORE_A_SIGN = r"(?:[^\w)\]}]|[\u0e00-\u0fff\u2e80-\ud7ff\uf900-\ufaff])"
 _EMPHASIS = re.compile(rf"(?<!{_IN_WORD})(_{{1,3}})([^_\n]{{1,80}})\1(?!{_IN_WORD})")
-_NARROW = {0xFF01 + place: 0x21 + place for place in range(94)}  # full-width letters, digits and signs
+# full-width letters, digits and signs; minus signs and the dash of "18–24"
+_NARROW = {0xFF01 + place: 0x21 + place for place in range(94)} | dict.fromkeys(map(ord, "−﹣–"), ord("-"))
+_SIGNED = re.compile(r"[-+]\d")
+_SIGN = re.compile(rf"(?<!{_IN_WORD})(?<![)\]}}])-(?=\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,7 @@ class Labels:
     Attributes:
         spellings: The labels as they were given.
         anywhere: Matches a label as a whole word; the number of the group is that of the label, from 1.
-        here: The same without a bound on the left.
+        here: The same where the left is bounded already; digits are still no part of a number.
         single: Whether each label is a single letter with a case.
     """
 
@@ -63,28 +69,39 @@ def compiled(labels: tuple[str, ...], case_sensitive: bool) -> Labels:
     plain = [label.strip().translate(_NARROW) for label in spellings]
     flags = re.NOFLAG if case_sensitive else re.IGNORECASE
     words = [r"\s+".join(map(re.escape, label.split())) + _right_bound(label) for label in plain]
+    anywhere = "|".join(f"({_left_bound(label)}{word})" for label, word in zip(plain, words, strict=True))
+    here = "|".join(f"({_left_bound_here(label)}{word})" for label, word in zip(plain, words, strict=True))
     return Labels(
         spellings,
-        re.compile("|".join(f"({_left_bound(label)}{word})" for label, word in zip(plain, words, strict=True)), flags),
-        re.compile("|".join(f"({word})" for word in words), flags),
+        re.compile(anywhere, flags),
+        re.compile(here, flags),
         tuple(len(label) == 1 and cues.is_cased(label) for label in plain),
     )
 
 
 def _left_bound(label: str) -> str:
+    if _SIGNED.match(label):
+        return rf"(?<!{_IN_WORD})(?<![)\]}}])"
     if not re.match(r"\w", label):
         return ""
     if not label[0].isdecimal():
         return r"(?<!\w)"
     group = r"(?<!\d,)" if re.match(r"\d{3}(?!\d)", label) else ""
-    # not the 5 of 3.5, .5, -5, 10^5 and no 234 of 1,234
-    return rf"(?<!\w)(?<!\d\.)(?<!^\.)(?<![^\w.]\.)(?<!^[-−])(?<!\W[-−])(?<!\^){group}"
+    # not the 5 of 3.5, .5, -5, 10^5, 10^{5}, 10**5 and no 234 of 1,234
+    sign, power = rf"(?<!^-)(?<!{_BEFORE_A_SIGN}-)", r"(?<!\^)(?<!\^[ {])(?<!\d\*\*)"
+    return rf"(?<!\w)(?<!\d\.)(?<!^\.)(?<![^\w.]\.){sign}{power}{group}"
+
+
+def _left_bound_here(label: str) -> str:
+    return r"(?<![-^\d])" if label[:1].isdecimal() else ""
 
 
 def _right_bound(label: str) -> str:
     if not re.search(r"\w$", label):
         return ""
-    return r"(?!\w)(?!\.\d)(?!,\d{3}(?!\d))" if label[-1].isdecimal() else r"(?!\w)"
+    if not label[-1].isdecimal():
+        return r"(?!\w)"
+    return r"(?!\w)(?!\.\d)(?!,\d{3}(?!\d))(?![ ]?\^)(?!\*\*[-+]?\d)"  # nor the 10 of 10^5 and 10**5
 
 
 def read_label(text: str, labels: Labels) -> Reading:
@@ -116,6 +133,8 @@ def _behind_cue(
     text: str, end: int, labels: Labels, places: list[re.Match[str]], starts: list[int]
 ) -> re.Match[str] | None:
     """Find the label that follows a cue with nothing but decoration between."""
+    if _SIGN.match(text, end - 1):  # "Score -1": the link is a sign
+        end -= 1
     gap = _GAP.match(text, end)
     last = gap.end() if gap else end
     following = bisect_left(starts, end)

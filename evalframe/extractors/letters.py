@@ -12,11 +12,11 @@ import re
 _AROUND = 24
 
 _PART_BEFORE = re.compile(
-    r"\w['’]$"  # O'B
-    r"|\w[-‑–]$"  # vitamin-C
-    r"|\w[./&]$"  # e.g, N/A, Q&A
-    r"|(?<![^\W_])[^\W\d_]{1,3}\($"  # f(a), P(A)
-    r"|[°\\]$"
+    r"\w['’]\Z"  # O'B
+    r"|\w[-‑–]\Z"  # vitamin-C
+    r"|\w[./&]\Z"  # e.g, N/A, Q&A
+    r"|(?<![^\W_])[^\W\d_]{1,3}\(\Z"  # f(a), P(A)
+    r"|[°\\]\Z"
 )
 _PART_BEHIND = re.compile(r"['’]\w|[-‑–]\w|[.&]\w|[+#]|\(")
 _PART_BEHIND_CUE = re.compile(r"['’]\w|[-‑–]\w|[+#]|&\w|\.\w\.")
@@ -30,8 +30,8 @@ _GOES_ON = re.compile(
 _IS = re.compile(r"[\s*_`$]+is(?!\w)")
 _WORD = re.compile(r"[ \t\u00a0]+[*_`\"“]*[^\W\d_]")
 _SMALL_WORD = re.compile(r"[ \t\u00a0]+[*_`]*(?P<first>[^\W\d_])")
-_SENTENCE = re.compile(r"(?:^|[\n.!?:;—>)•-])[\s*_`\"“(]*$")
-_NAMED = re.compile(r"\b(?:option|choice|letter|label|answer|statement|item)s?\s*[*_`(\"]*$", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?:^|[\n.!?:;—>)•-])[\s*_`\"“(]*\Z")
+_NAMED = re.compile(r"\b(?:option|choice|letter|label|answer|statement|item)s?\s*[*_`(\"]*\Z", re.IGNORECASE)
 
 
 def is_label(text: str, place: int) -> bool:

@@ -6,10 +6,10 @@ One number is ``1,234.50``, ``$1,234``, ``-3``, ``−3``, ``1e5``, ``50%``, ``3/
 
 None is what is glued to a word of letters (``x2``, ``m3``, ``H2O``), an exponent or subscript (``m^2``, ``x_1``), a
 power of another base than ten (``2^5`` is a sum to do), a multiple of a root or of pi, a version or address
-(``1.2.3``), a division by zero, what stands under ``\sqrt`` or in a ``\frac`` of more than numbers. ``GPT-4`` holds 4,
-not -4; of dates, times and telephone numbers each part is a number. Thousands are set apart by a comma, ``{,}``,
-``\,``, ``'``, ``_`` or a fixed space, never by a common blank (lakhs, ``12,34,567``, too); a comma never begins
-decimals.
+(``1.2.3``), a number of another base (``0x1F``), a division by zero, what stands under ``\sqrt`` or in a ``\frac`` of
+more than numbers. Of two signs the one next to the digits counts (``+-5``). ``GPT-4`` holds 4, not -4; of dates, times
+and telephone numbers each part is a number. Thousands are set apart by a comma, ``{,}``, ``\,``, ``'``, ``_`` or a
+fixed space, never by a common blank (lakhs, ``12,34,567``, too); a comma never begins decimals.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def _power(tag: str) -> str:
 
 _TOKEN = re.compile(
     rf"""
-    (?P<root>\\sqrt(?:\[[^\[\]]{{0,9}}\])?+)
+    (?P<root>\\sqrt(?:\[[^\[\]\n]{{0,9}}\])?+)
   | (?P<sign>[-+–])?(?P<currency>\\?\$[ ]?)?(?P<inner>[-+–])?(?P<body>
-        (?P<version>[0-9]++(?:\.[0-9]++){{2,}}+)
+        (?P<version>[0-9]++(?:\.[0-9]++){{2,}}+|0(?:[xX](?!10(?:\^|\*\*))|[bBoO])[0-9A-Fa-f]++)
       | (?P<date>[0-9]++(?:/[0-9]++){{2,}}+)
       | (?:(?P<count>[0-9]++)[ ]?)?(?P<fraction>\\[dtc]?frac)
       | (?P<units>[0-9]++)[ ](?P<above>[0-9]++)/(?P<below>[0-9]++)(?!/|[.,]?[0-9])
@@ -121,10 +121,10 @@ _POWERED = re.compile(
 )
 # what makes of the digits behind it an exponent, a radicand, a subscript or a character reference
 _ATTACHED = re.compile(
-    r"[\^√][ ]?[{(]?[ ]?$|[A-Za-z0-9)\]}](?:[ ]\*\*[ ]|\*\*)[{(]?$|[A-Za-z0-9)\]}]_+\{?$|<su[bp]>$|&\#x?$"
+    r"[\^√][ ]?[{(]?[ ]?\Z|[A-Za-z0-9)\]}](?:[ ]\*\*[ ]|\*\*)[{(]?\Z|[A-Za-z0-9)\]}]_+\{?\Z|<su[bp]>\Z|&\#x?\Z"
 )
-_COMMAND = re.compile(r"\\[A-Za-z]+$")
-_CURRENCY_CODE = re.compile(r"(?<![^\W\d_])(?:Rs|INR|USD|EUR|GBP|JPY|CNY|RMB|CHF|AUD|CAD|BRL|KRW|RUB|UAH)$")
+_COMMAND = re.compile(r"\\[A-Za-z]+\Z")
+_CURRENCY_CODE = re.compile(r"(?<![^\W\d_])(?:Rs|INR|USD|EUR|GBP|JPY|CNY|RMB|CHF|AUD|CAD|BRL|KRW|RUB|UAH)\Z")
 _RANGE = re.compile(r"[-–—~～〜]|[ ][–—~～][ ]|[ ]to[ ]")
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 _NO_DIGIT = re.compile(r"[^0-9]")
@@ -164,7 +164,7 @@ def _placed(text: str, token: re.Match[str], value: str, end: int) -> Found | No
     sign = token["inner"]
     if token["sign"]:
         if start == 0 or not (text[start - 1].isalnum() or text[start - 1] in "-–)]}%_"):
-            sign = token["sign"]
+            sign = sign or token["sign"]
         else:  # a hyphen or an operator
             start = token.end("sign")
     before = text[max(0, start - 24) : start]

@@ -6,8 +6,8 @@ Which one: the last explicit answer that holds a number, else the last number of
 Rules, of what took the answer: ``boxed`` (``\boxed{42}``), ``hashes`` (``#### 42``), ``cue`` (``the answer is 42``,
 ``Answer: 42``, in the languages of ``cues.ANSWER_NOUNS``), ``last_number``; each with `` percent`` where a percent sign
 follows the number, whose face value is taken (``50%`` gives ``50``). Without an answer: ``no_number``, the text holds
-none; ``boxed_no_number``, the only explicit answer is a box of something else (``\boxed{2\pi}``), and another number of
-the text would be an answer by accident.
+none; ``boxed_no_number``, the only explicit answer is a box of something else (``\boxed{2\pi}``, ``\boxed{3x+2}``), and
+another number of the text would be an answer by accident.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, Literal
 import polars as pl
 
 from evalframe.extractors import Extractor, Reading, cues, one_by_one
+from evalframe.extractors.algebra import AROUND, is_in_a_term
 from evalframe.extractors.latex import boxes, braces
 from evalframe.extractors.number_scan import Found, in_plain_signs, scan
 from evalframe.limits import Limits
@@ -87,7 +88,11 @@ def _marked(text: str, mark: Mark, numbers: list[Found], places: list[int]) -> F
     """Find the number that a mark points at: the last one in a box, the first one right behind anything else."""
     if mark.rule == "boxed":
         last = bisect_left(places, mark.end) - 1
-        return numbers[last] if last >= 0 and places[last] >= mark.start else None
+        if last < 0 or places[last] < mark.start:
+            return None
+        found = numbers[last]
+        before = text[max(mark.start, found.start - AROUND) : found.start]
+        return None if is_in_a_term(before, text[found.end : min(mark.end, found.end + AROUND)]) else found
     found = _next_to(text, mark.start, numbers, places)
     if found is None or (mark.rule == "hashes" and _HEADING.match(text, found.end)):
         return None

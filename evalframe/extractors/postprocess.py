@@ -19,12 +19,8 @@ from evalframe.errors import UnknownNameError
 from evalframe.extractors import Extractor
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
+from evalframe.words import WHITE_SPACE
 
-# what str.strip takes off; the strip of polars leaves U+001C to U+001F
-WHITE_SPACE = (
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
 # what str.splitlines breaks at
 LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 

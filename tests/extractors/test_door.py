@@ -5,8 +5,9 @@ import pytest
 
 from evalframe.errors import OptionError, UnknownNameError
 from evalframe.extractors import EXTRACTED, extract
-from evalframe.extractors.cleaning import END_OF_TEXT, NO_INK, WHITE_SPACE, cleaned
+from evalframe.extractors.cleaning import END_OF_TEXT, NO_INK, cleaned
 from evalframe.registry import EXTRACTORS
+from evalframe.words import WHITE_SPACE
 
 CONFIGS = {
     "none": {"type": "none"},

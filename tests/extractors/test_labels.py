@@ -135,6 +135,35 @@ def test_a_digit_label_is_never_a_part_of_a_number(text: str, answer: str | None
     assert label(text, list("12345")) == answer
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Score -1", "-1"), ("Score: -1", "-1"), ("Score is -1.", "-1"), ("**Score:** **-1**", "-1"),
+        ("Score – -1", "-1"), ("Sentiment: −1", "-1"), ("Sentiment −1", "-1"), ("Sentiment: –1", "-1"), ("－１", "-1"),
+        ("$-1$", "-1"), ("-1", "-1"), ("so (-1)", "-1"), ("分数是-1", "-1"),
+        ("Label: - 1", "1"), ("Answer - 1", "1"), ("Answer-1", "1"), ("5-1=4", "1"), ("f(x)-1", "1"),
+        ("Answer: +1", "1"),
+        ("-1.5", None), ("-10", None), ("Score -10", None),
+    ],
+)  # fmt: skip
+def test_a_sign_belongs_to_its_digits(text: str, answer: str | None) -> None:
+    assert label(text, ["-1", "0", "1"]) == answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Score -5", "label: -5", "Answer: - -5", "答案是-5", "Answer: 10^5", "Answer: 10^{5}", "10**5", "so 10 ^ 5",
+     "Answer: 10⁵", "Answer: 5^2"],
+)  # fmt: skip
+def test_a_signed_number_and_a_power_are_no_digit_label(text: str) -> None:
+    assert label(text, ["5", "10"]) is None
+
+
+def test_ranges_are_labels_whatever_their_dash() -> None:
+    assert label("Age: 18–24", ["18-24", "25-34"]) == "18-24"
+    assert label("Age: 18-24", ["18–24", "25–34"]) == "18–24"
+
+
 def test_a_group_of_thousands_is_a_part_of_a_number() -> None:
     assert label("1,234", ["234"]) is None
     assert label("7,234 then 234", ["234"]) == "234"

@@ -36,7 +36,7 @@ ONE_NUMBER = [
     ("#5", "5"), ("GPT-4", "4"), ("COVID-19", "19"), ("2x-3", "3"), ("2024-01-15", "15"), ("24/7/365", "365"),
     ("12:30", "30"),
     ("1,2345", "2345"), ("12,34", "34"), ("1 234", "234"), ("是42个", "42"), ("__37__", "37"), ("**10** 5", "5"),
-    (r"3\times4=12", "12"),
+    (r"3\times4=12", "12"), ("+-5", "-5"), ("-+5", "5"), ("--5", "-5"), ("5^\n3", "3"),
 ]  # fmt: skip
 
 
@@ -51,11 +51,20 @@ def test_every_way_of_writing_a_number(text: str, number: str) -> None:
     ["x2", "H2O", "m3", "m^2", "km²", "m<sup>2</sup>", "x_1", "x_{12}", "m^{-2}", "x**2", "2^5", "7²", "v1.2", "1.2.3",
      "192.168.0.1", "1/0", r"\frac{1}{0}", r"\frac{x}{2}", r"\frac{\sqrt{3}}{2}", r"\sqrt{3}", r"\sqrt[3]{5}",
      r"2\sqrt{3}", "2√3", "2π", r"2\pi", "&#39;",
-     "eighteen", "none", "∞", "NaN", "-", "$", ".", ",", "%", "1e9999999999", "²"],
+     "0x1F", "0b101", "0o17", "eighteen", "none", "∞", "NaN", "-", "$", ".", ",", "%", "1e9999999999", "²"],
 )  # fmt: skip
 def test_what_is_no_number(text: str) -> None:
     assert read_number(text) == (None, "no_match", "no_number")
     assert read_number(f"First 41, then {text}!")[0] == "41"
+
+
+@pytest.mark.parametrize(
+    "term",
+    ["3x+2", "12+3i", "x^2+1", r"2\pi", "3x", "x+5", "x - 3", "8 - 3", "3+5", r"5 \times 3", r"5 \cdot x", "x/2", "5/x",
+     "2(x+1)", "3(x+y)", r"2\ln 3", r"2\theta", "x = 3, y = 2x + 1", r"\frac{1}{2} + \sqrt{3}"],
+)  # fmt: skip
+def test_a_term_in_a_box_is_no_number(term: str) -> None:
+    assert read_number(f"First 41, then \\boxed{{{term}}} of 7")[0] is None
 
 
 @pytest.mark.parametrize(
@@ -101,6 +110,18 @@ def test_the_exponent_of_a_unit_is_no_answer(text: str) -> None:
         ("Unanswered: 4. Then 5", "5", "last_number"),
         ("Discount: 16%", "16", "last_number percent"),
         (r"\boxed{16\%} of 20", "16", "boxed percent"),
+        (r"\boxed{60 \text{ km/h}} 9", "60", "boxed"),
+        (r"\boxed{5m} 9", "5", "boxed"),
+        (r"\boxed{90^\circ} 9", "90", "boxed"),
+        (r"\boxed{\text{GPT}-4} 9", "4", "boxed"),
+        (r"\boxed{5\text{-year}} 9", "5", "boxed"),
+        (r"\boxed{3-9} 7", "9", "boxed"),
+        (r"\boxed{3 + 5 = 8} 9", "8", "boxed"),
+        (r"\boxed{2x = 10} 9", "10", "boxed"),
+        (r"\boxed{(3, 5)} 9", "5", "boxed"),
+        (r"\boxed{+5} 9", "5", "boxed"),
+        (r"\boxed{x} and \boxed{5} 9", "5", "boxed"),
+        (r"\boxed{5} and \boxed{x^2+1} 9", "5", "boxed"),
     ],
 )
 def test_the_last_explicit_answer_else_the_last_number(text: str, number: str, rule: str) -> None:

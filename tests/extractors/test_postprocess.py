@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalframe.errors import UnknownNameError
-from evalframe.extractors.postprocess import LINE_ENDS, POST_PROCESS, RULES, WHITE_SPACE, apply, post_process
+from evalframe.extractors.postprocess import LINE_ENDS, POST_PROCESS, RULES, apply, post_process
 from evalframe.limits import DEFAULT_LIMITS
 from evalframe.schemas import ANSWERS
+from evalframe.words import WHITE_SPACE
 
 FENCED = "Sure!\n```python\ndef add(a, b):\n    return a + b\n```\nEnjoy."
 ADD = "def add(a, b):\n    return a + b"
