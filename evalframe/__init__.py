@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from evalframe.metrics import metric, metric_alias, score
     from evalframe.models import replay
     from evalframe.pairs import pairwise
+    from evalframe.passing import pass_at_k
     from evalframe.prompts import render
     from evalframe.result import Run
     from evalframe.runner import load, resume, run
+    from evalframe.slicing import slices
     from evalframe.sources import load_fixtures
     from evalframe.standings import leaderboard
 
@@ -45,6 +47,7 @@ _HOMES = {
     "metric": "metrics",
     "metric_alias": "metrics",
     "pairwise": "pairs",
+    "pass_at_k": "passing",
     "post_process": "extractors.postprocess",
     "reliability": "calibrating",
     "render": "prompts",
@@ -52,6 +55,7 @@ _HOMES = {
     "resume": "runner",
     "run": "runner",
     "score": "metrics",
+    "slices": "slicing",
     "validate_file": "manifest.taskfile",
     "validate_files": "manifest.taskfile",
     "validate_task": "manifest.taskfile",
@@ -74,6 +78,7 @@ __all__ = [
     "metric",
     "metric_alias",
     "pairwise",
+    "pass_at_k",
     "post_process",
     "reliability",
     "render",
@@ -81,6 +86,7 @@ __all__ = [
     "resume",
     "run",
     "score",
+    "slices",
     "validate_file",
     "validate_files",
     "validate_task",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 import polars as pl
 
-from evalframe import calibrating, export, pairs, standings
+from evalframe import calibrating, export, pairs, passing, slicing, standings
 from evalframe.errors import UnknownNameError
 from evalframe.frames import empty
+from evalframe.groups import By
 from evalframe.joining import join_samples
 from evalframe.registry import suggestion
 from evalframe.schemas import JUDGE_CALLS
@@ -99,14 +101,27 @@ class Run:
             raise UnknownNameError(f"a run has no frame {name!r}; {suggestion(name, [*STORED, 'samples'])}")
         return self.folder.scan(name)
 
-    def leaderboard(self, **options: Any) -> pl.DataFrame:
-        """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames."""
+    def leaderboard(self, *, by: By | None = None, **options: Any) -> pl.DataFrame:
+        """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames; with ``by`` SLICES, as ``slice`` gives them."""
+        if by is not None:
+            return self.slice(by, **options)
         frames = {"rows": self.rows, "generations": self._figures, "task_metrics": self.task_metrics}
         return standings.leaderboard(self.scores, **{**frames, **self._with(options)})
 
     def pairwise(self, **options: Any) -> pl.DataFrame:
         """PAIRWISE: ``evalframe.pairwise`` on this run's frames."""
         return pairs.pairwise(self.scores, rows=self.rows, **self._with(options))
+
+    def slice(self, by: By, **options: Any) -> pl.DataFrame:
+        """SLICES: ``evalframe.slices``, the leaderboard within each group, on this run's frames."""
+        frames = {"rows": self.rows, "generations": self._figures, "task_metrics": self.task_metrics}
+        if slicing.needs_samples(by, rows=self.rows, generations=self._figures):
+            frames["samples"] = self.samples
+        return slicing.slices(self.scores, by=by, **{**frames, **self._with(options)})
+
+    def pass_at_k(self, *, k: int | Sequence[int] = (1, 5), **options: Any) -> pl.DataFrame:
+        """PASS_AT_K: ``evalframe.pass_at_k`` on this run's frames."""
+        return passing.pass_at_k(self.scores, k=k, rows=self.rows, **self._with(options))
 
     def calibration(self, **options: Any) -> pl.DataFrame:
         """CALIBRATION: ``evalframe.calibration`` on this run's frames."""
