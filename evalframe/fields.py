@@ -19,9 +19,10 @@ FIELD: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
     "kind": pl.String,
     "items": pl.List(pl.String),
 }
-# the first character of a JSON value says what it is; digits and the minus are numbers
-KINDS = {'"': "text", "[": "list", "{": "object", "t": "boolean", "f": "boolean", "n": None}
-PLAIN_LIST = r'^\["[^"\\]*"(?:,"[^"\\]*")*\]$'  # texts without escapes: what is between the marks is what they are
+# what a value is by its first character; digits and the minus are numbers
+KINDS = {'"': "text", "[": "list", "t": "boolean", "f": "boolean"}
+PLAIN_TEXT = r'"[^"\\]*"'  # without escapes: what is between the marks is what it says
+TOKEN = rf"{PLAIN_TEXT}|-?[0-9][-+.0-9eE]*|true|false|null|\[{PLAIN_TEXT}(?:,{PLAIN_TEXT})*\]"
 PLAIN_STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -101,34 +102,36 @@ def known_paths(objects: pl.Series) -> list[str]:
 def _by_columns(objects: pl.DataFrame, steps: list[str]) -> pl.DataFrame:
     """Give the columns of ``FIELD`` for a path of plain keys, and ``sure``: the text proves them.
 
-    A quote within a JSON string stands behind a backslash. So ``{"key":`` and ``,"key":`` are a key in its place,
-    and where ``"key"`` stands nowhere else in the text, what follows is the one value of that key; that the walk to it
-    is the path's, a JSON path says that finds it. Where ``"key"`` stands nowhere, there is nothing.
+    A quote within a JSON string stands behind a backslash. So ``{"key":`` and ``,"key":`` are a key in its place, and
+    where ``"key"`` stands nowhere else in the text, what follows is the one value of that key. It is the path's where
+    no brace but the first opens before it, or else where a JSON path finds anything. Where ``"key"`` stands nowhere,
+    there is nothing.
     """
-    key, text = steps[-1], pl.col("object")
+    key, text, token = steps[-1], pl.col("object"), pl.col("token")
     plain = ~text.str.contains("\\u", literal=True)  # a key may be spelled with escapes
     if len(steps) > 1:
         plain &= ~text.str.contains(f'"{".".join(steps)}"', literal=True)  # an exact key wins
     seen = objects.with_columns(
         plain=plain,
         times=text.str.count_matches(f'"{key}"', literal=True),
-        first=text.str.extract(f'[{{,]"{key}":([-"\\[{{0-9tfn])'),
-        found=text.str.json_path_match("$." + ".".join(steps)),
-    )
-    first, found = pl.col("first"), pl.col("found")
-    is_number = first.is_in(list("-0123456789"))
-    once = pl.col("times") == 1
-    nothing = (pl.col("times") == 0) | (once & (first == "n"))
-    plain_list = (first == "[") & found.str.contains(PLAIN_LIST)
-    value = once & found.is_not_null() & (is_number | first.is_in(['"', "t", "f"]) | plain_list)
-    number = text.str.extract(f'[{{,]"{key}":(-?[0-9][-+.0-9eE]*)')
+        token=text.str.extract(f'[{{,]"{key}":({TOKEN})[,}}]'),
+        outermost=text.str.contains(rf'^\{{(?:[^{{]*,)?"{key}":') if len(steps) == 1 else pl.lit(False),
+    ).with_columns(once=(pl.col("times") == 1) & token.is_not_null())
+    nothing = (pl.col("times") == 0) | (pl.col("once") & (token == "null"))
+    elsewhere = pl.when(pl.col("once") & ~pl.col("outermost")).then(text)
+    there = pl.col("once") & (pl.col("outermost") | elsewhere.str.json_path_match("$." + ".".join(steps)).is_not_null())
+    seen = seen.select("place", "object", "plain", "token", nothing=nothing, there=there & (token != "null"))
+    kind = token.str.head(1).replace_strict(KINDS, default="number", return_dtype=pl.String)
+    is_list = kind == "list"
     return seen.select(
         "place",
         "object",
-        text=pl.when(value & is_number).then(number).when(value).then(found),
-        kind=pl.when(value).then(first.replace_strict(KINDS, default="number", return_dtype=pl.String)),
-        items=pl.when(value & plain_list).then(found.str.strip_prefix('["').str.strip_suffix('"]').str.split('","')),
-        sure=(pl.col("plain") & (nothing | value)).fill_null(False),
+        text=pl.when("there").then(pl.when(is_list).then(token).otherwise(token.str.strip_chars('"'))),
+        kind=pl.when("there").then(kind),
+        items=pl.when(pl.col("there") & is_list).then(
+            token.str.strip_prefix('["').str.strip_suffix('"]').str.split('","')
+        ),
+        sure=(pl.col("plain") & (pl.col("nothing") | pl.col("there"))).fill_null(False),
     )
 
 

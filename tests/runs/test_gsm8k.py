@@ -94,3 +94,48 @@ def test_pairwise_is_paired_on_the_questions(gsm8k: ef.Run) -> None:
     assert close["diff_mean"] == pytest.approx((458 - 515) / QUESTIONS, abs=1e-12)
     assert close["significant"]
     assert close["p_value"] < 0.01
+
+
+def test_a_slice_by_question_length_follows_from_the_exported_parquet(gsm8k: ef.Run, tmp_path: Path) -> None:
+    hundreds = (pl.col("prompt").str.len_chars() // 100).clip(1, 5).alias("hundreds")
+    found = gsm8k.slice(hundreds, n_resamples=2_000)
+    assert found.equals(gsm8k.leaderboard(by=hundreds, n_resamples=2_000))
+    assert found["by.hundreds"].unique(maintain_order=True).to_list() == ["1", "2", "3", "4", "5"]
+    assert found["n_units"].sum() == QUESTIONS * len(RIGHT)
+
+    gsm8k.to_parquet(tmp_path / "export")
+    rows = pl.read_parquet(tmp_path / "export" / "rows.parquet")
+    scores = pl.read_parquet(tmp_path / "export" / "scores" / "*.parquet")
+    generations = pl.read_parquet(tmp_path / "export" / "generations" / "*.parquet")
+    length = {index: min(max(len(text) // 100, 1), 5) for index, text in rows.select("sample_index", "prompt").rows()}
+    right: dict[tuple[int, str], list[float]] = {}
+    for index, model, score in scores.select("sample_index", "model_id", "score").iter_rows():
+        right.setdefault((length[index], model), []).append(score)
+    shown = {(int(r["by.hundreds"]), r["model_id"]): r for r in found.to_dicts()}
+    assert shown.keys() == right.keys()
+    for key, marks in right.items():
+        assert shown[key]["n_units"] == shown[key]["n_scored"] == len(marks)
+        assert shown[key]["mean_score"] == pytest.approx(sum(marks) / len(marks), abs=1e-9)
+
+    for hundred in range(1, 6):
+        its = pl.col("sample_index").is_in([index for index, value in length.items() if value == hundred])
+        board = ef.leaderboard(
+            scores.filter(its), rows=rows.filter(its), generations=generations.filter(its), n_resamples=2_000
+        )
+        same = found.filter(pl.col("by.hundreds") == str(hundred)).select(board.columns)
+        assert same["model_id"].to_list() == board["model_id"].to_list()
+        for name in ("mean_score", "mean_ci_lo", "mean_ci_hi", "win_rate", "rank_lo", "rank_hi"):
+            assert same[name].to_list() == pytest.approx(board[name].to_list(), abs=1e-9)
+    # longer questions are harder, for each model
+    for model in RIGHT:
+        assert shown[1, model]["mean_score"] > shown[4, model]["mean_score"]
+
+
+def test_pass_at_1_of_one_repeat_is_the_share_that_is_right(gsm8k: ef.Run) -> None:
+    found = gsm8k.pass_at_k(k=[1, 2], n_resamples=500)
+    one = found.filter(k=1)
+    assert dict(one.select("model_id", "pass_at_k").iter_rows()) == pytest.approx(
+        {model: right / QUESTIONS for model, right in RIGHT.items()}, abs=1e-12
+    )
+    assert one["n_repeats_max"].unique().to_list() == [1]
+    assert found.filter(k=2)["pass_at_k"].null_count() == len(RIGHT)
