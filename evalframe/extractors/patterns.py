@@ -1,11 +1,14 @@
 """The extraction types ``regex`` and ``regex_last``: a group of the first or of the last match.
 
 The dialect is Python's ``re``; the text is seen as it is. For reasoning that ends in the answer use ``regex_last``.
+Where ``routing`` proves that Rust's engine gives the same, it runs there, whole columns at a time; every other text
+goes to Python's ``re`` in a worker process (``regex_process``), if at all it may hold a match.
 
 Rules: ``first_match``, ``last_match``; without an answer ``no_match``, ``group_unset`` (the pattern matched, the group
 took no part in it), ``empty_group`` (the group holds nothing but blanks, which is no answer), ``time_limit``,
-``memory_limit`` (both with status ``timeout``). Of a text over ``Limits.regex_text_chars`` the first or last so many
-characters are searched, and the rule says so: ``first_match in the first 1048576 characters``.
+``memory_limit`` (both with status ``timeout``, and only where Python's engine runs: Rust's takes linear time). Of a
+text over ``Limits.regex_text_chars`` the first or last so many characters are searched, and the rule says so:
+``first_match in the first 1048576 characters``.
 """
 
 from __future__ import annotations
@@ -18,26 +21,23 @@ from typing import Any
 import polars as pl
 
 from evalframe.errors import OptionError
-from evalframe.extractors import Extractor, Reading, as_frame
+from evalframe.extractors import EXTRACTED, Extractor
 from evalframe.extractors.cleaning import NO_INK
+from evalframe.extractors.regex_process import FOUND, Search, search_all
+from evalframe.extractors.routing import Program, disputed, program, sieve
 from evalframe.limits import Limits
 from evalframe.sandbox.regex_worker import FLAGS
-from evalframe.words import ExtractionStatus
-
-_STATUS: dict[str, ExtractionStatus] = {"time_limit": "timeout", "memory_limit": "timeout"}
 
 
 def _regex(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    return _search(texts, config, limits, last=False)
+    return _extract(texts, config, limits, last=False)
 
 
 def _regex_last(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    return _search(texts, config, limits, last=True)
+    return _extract(texts, config, limits, last=True)
 
 
-def _search(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, last: bool) -> pl.DataFrame:
-    from evalframe.extractors.regex_process import Search, search_all
-
+def _extract(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, last: bool) -> pl.DataFrame:
     pattern, flags = config["pattern"], config.get("flags") or ""
     group = _group(pattern, flags, config.get("group"))
     search = Search(pattern=pattern, flags=flags, group=group, last=last, seconds=limits.regex_seconds_per_text)
@@ -48,20 +48,94 @@ def _search(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, last
         long = texts.str.len_chars() > most
         cut = texts.str.tail(most) if last else texts.str.head(most)
         texts = texts.zip_with(~long, cut)
-    # every match is made by Python's re in the worker: polars' engine has another dialect
-    found = search_all(texts.to_list(), search)
-    return as_frame(
-        _reading(word, answer, f"{side}_match", f" in the {side} {most} characters" if is_cut else "")
-        for (word, answer), is_cut in zip(found, long.to_list(), strict=True)
+    where = pl.when(long).then(pl.lit(f" in the {side} {most} characters")).otherwise(pl.lit(""))
+    return find(texts, search).select(**_reading(f"{side}_match", where)).select(list(EXTRACTED))
+
+
+def _reading(rule: str, where: pl.Expr) -> dict[str, pl.Expr]:
+    """Make the columns of ``EXTRACTED`` out of those of ``FOUND``."""
+    word, answer = pl.col("word"), pl.col("answer")
+    has_ink = (answer.str.strip_chars(NO_INK) != "").fill_null(False)
+    reason = pl.when(answer.is_null()).then(word).otherwise(pl.lit("empty_group"))
+    no_answer = (
+        pl.when(word.is_in(["time_limit", "memory_limit"])).then(pl.lit("timeout")).otherwise(pl.lit("no_match"))
     )
+    return {
+        "extracted_output": pl.when(has_ink).then(answer),
+        "extraction_status": pl.when(has_ink).then(pl.lit("ok")).otherwise(no_answer),
+        "extraction_rule": pl.when(has_ink).then(pl.lit(rule)).otherwise(reason) + where,
+    }
 
 
-def _reading(word: str, answer: str | None, rule: str, where: str) -> Reading:
-    if word != "ok" or answer is None:
-        return None, _STATUS.get(word, "no_match"), word + where
-    if not answer.strip(NO_INK):
-        return None, "no_match", "empty_group" + where
-    return answer, "ok", rule + where
+def find(texts: pl.Series, search: Search) -> pl.DataFrame:
+    """Search every text with the engine that is proven for it.
+
+    Args:
+        texts: String, without nulls and empty texts.
+        search: The pattern compiles and has the group.
+
+    Returns:
+        The columns of ``regex_process.FOUND``: the same as ``search_all`` gives, but for what would be over its time
+        there.
+    """
+    every = texts.alias("text").to_frame().with_row_index("place")
+    is_ascii = texts.str.len_bytes() == texts.str.len_chars()
+    found = [pl.DataFrame(schema={"place": every.schema["place"], **FOUND})]
+    for part, ascii_only in ((every.filter(is_ascii), True), (every.filter(~is_ascii), False)):
+        spelled = program(search.pattern, search.flags, search.group, last=search.last, ascii_only=ascii_only)
+        if isinstance(spelled, Program):
+            suits = _suits(spelled)
+            found += [
+                _by_rust(part.filter(suits), spelled, last=search.last),
+                _by_python(part.filter(~suits), search, ascii_only=ascii_only),
+            ]
+        else:
+            found.append(_by_python(part, search, ascii_only=ascii_only))
+    return pl.concat(found).sort("place").drop("place")
+
+
+def _suits(spelled: Program) -> pl.Expr:
+    suits = pl.lit(True)
+    if spelled.no_final_newline:
+        suits &= ~pl.col("text").str.ends_with("\n")
+    if spelled.no_disputed:
+        suits &= ~pl.col("text").str.contains(disputed())
+    return suits
+
+
+def _by_rust(part: pl.DataFrame, spelled: Program, *, last: bool) -> pl.DataFrame:
+    text = pl.col("text")
+    if not last:
+        answer, has_match = text.str.extract(spelled.find, spelled.group), text.str.contains(spelled.find)
+    elif spelled.walk:
+        answer, has_match = text.str.extract(spelled.walk, 1), pl.lit(True)  # the group is in every match
+    else:
+        part = part.with_columns(match=text.str.extract_all(spelled.find).list.last())
+        answer, has_match = pl.col("match"), pl.col("match").is_not_null()
+        if spelled.inside:
+            answer = answer.str.extract(spelled.inside, 1)
+    without = pl.lit("no_match")
+    if not spelled.certain:
+        without = pl.when(has_match).then(pl.lit("group_unset")).otherwise(without)
+    found = part.select("place", answer=answer) if spelled.certain else part.with_columns(answer=answer)
+    word = pl.when(pl.col("answer").is_not_null()).then(pl.lit("ok")).otherwise(without)
+    return found.select("place", word=word, answer="answer")
+
+
+def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> pl.DataFrame:
+    """Search in the worker those texts that may hold a match; of the others it is known that they hold none."""
+    may_match = pl.lit(True)
+    if part.height and (wide := sieve(search.pattern, search.flags, ascii_only=ascii_only)):
+        may_match = pl.col("text").str.contains(wide)
+    part = part.with_columns(may_match=may_match)
+    searched = part.filter("may_match")
+    rest = part.filter(~pl.col("may_match"))
+    return pl.concat(
+        [
+            searched.select("place").hstack(search_all(searched["text"], search)),
+            rest.select("place", word=pl.lit("no_match"), answer=pl.lit(None, dtype=pl.String)),
+        ]
+    )
 
 
 def _group(pattern: str, flags: str, group: int | str | None) -> int | str:

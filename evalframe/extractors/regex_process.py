@@ -14,21 +14,30 @@ import select
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from evalframe.errors import SandboxError
 from evalframe.limits import DEFAULT_LIMITS
 from evalframe.sandbox import protocol, regex_worker
+from evalframe.sandbox.regex_worker import INTEGER, NUMBERS_PER_TEXT, WORDS
 
-Result = tuple[str, str | None]
+FOUND: dict[str, pl.DataType | type[pl.DataType]] = {"word": pl.String, "answer": pl.String}
 
-_BATCH_TEXTS = 1_000
-_BATCH_CHARS = 2 * 1024 * 1024  # at most 12 bytes a character in a message
-_MESSAGE_BYTES = 64 * 1024 * 1024
+Numbers = NDArray[np.int32]
+
+_RESULT_BYTES = NUMBERS_PER_TEXT * array(INTEGER).itemsize
+_TIME_LIMIT = array(INTEGER, [WORDS.index("time_limit"), 0, 0]).tobytes()
+_BATCH_TEXTS = 4_000
+_BATCH_BYTES = 2 * 1024 * 1024
+_HELLO_BYTES = 1024
 # the worker's own timers count processor time; this clock on the wall is for a worker that is starved or stopped
 _SILENCE_SECONDS = 20.0
 
@@ -52,43 +61,55 @@ class Search:
     seconds: float = DEFAULT_LIMITS.regex_seconds_per_text
 
 
-def search_all(texts: Sequence[str], search: Search) -> list[Result]:
-    """Search every text, in order: a word of ``regex_worker`` and the answer.
+def search_all(texts: pl.Series, search: Search) -> pl.DataFrame:
+    """Search every text, in order.
+
+    Args:
+        texts: String, without nulls.
+        search: What is looked for.
+
+    Returns:
+        ``word``, one of ``regex_worker.WORDS``, and ``answer``, null but where the word is ``ok``.
 
     Raises:
         SandboxError: The worker process can not be started.
     """
-    results: list[Result] = []
-    with _lock:
-        for batch in _batches(texts):
-            results += _search_batch(batch, search)
-    return results
+    numbers = np.empty((0, NUMBERS_PER_TEXT), dtype=INTEGER)
+    if len(texts):
+        with _lock:
+            numbers = np.concatenate([_search_batch(batch, search) for batch in _batches(texts)])
+    word, start, end = (pl.Series(np.ascontiguousarray(column)) for column in numbers.T)
+    spans = pl.DataFrame({"text": texts, "word": word, "start": start, "chars": end - start})
+    is_ok = pl.col("word") == WORDS.index("ok")
+    return spans.select(
+        pl.col("word").replace_strict(dict(enumerate(WORDS)), return_dtype=pl.String),
+        answer=pl.when(is_ok).then(pl.col("text").str.slice("start", "chars")),
+    )
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    chars = 0
-    for text in texts:
-        if batch and (len(batch) == _BATCH_TEXTS or chars + len(text) > _BATCH_CHARS):
-            yield batch
-            batch, chars = [], 0
-        batch.append(text)
-        chars += len(text)
-    if batch:
-        yield batch
+def _batches(texts: pl.Series) -> Iterator[pl.Series]:
+    ends = texts.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
+    first = 0
+    while first < len(texts):
+        before = ends[first - 1] if first else 0
+        fitting = int(np.searchsorted(ends, before + _BATCH_BYTES, side="right"))
+        following = min(max(fitting, first + 1), first + _BATCH_TEXTS)
+        yield texts[first:following]
+        first = following
 
 
-def _search_batch(batch: list[str], search: Search) -> list[Result]:
+def _search_batch(batch: pl.Series, search: Search) -> Numbers:
     """Send a batch; where the worker ends in the middle, find the text that ended it and go on behind it."""
-    results: list[Result] = []
+    got = b""
     careful = False
-    while len(results) < len(batch):
-        rest = batch[len(results) :]
-        complete = _worker().ask(rest, search, careful=careful, results=results)
+    while (done := len(got) // _RESULT_BYTES) < len(batch):
+        answer = _worker().ask(batch[done:], search, careful=careful)
+        got += answer
+        complete = len(answer) == (len(batch) - done) * _RESULT_BYTES
         if not complete and careful:  # every earlier text of the batch has its result: it was this one
-            results.append(("time_limit", None))
+            got += _TIME_LIMIT
         careful = not complete or careful
-    return results
+    return np.frombuffer(got, dtype=INTEGER).reshape(-1, NUMBERS_PER_TEXT)
 
 
 class _Worker:
@@ -109,49 +130,56 @@ class _Worker:
             )
         except OSError as error:
             raise SandboxError(f"the worker for regular expressions does not start: {error}") from error
-        self._buffer = protocol.MessageBuffer(max_bytes=_MESSAGE_BYTES)
-        self._waiting: list[Any] = []
-        if (hello := self._next_message()) != {"ready": True}:
+        if (hello := self._hello()) != {"ready": True}:
             self.close()
             raise SandboxError(
                 f"the worker for regular expressions does not answer (it said {hello!r}, exit status "
                 f"{self.process.returncode}); see that {' '.join(command)} runs"
             )
 
-    def ask(self, texts: list[str], search: Search, *, careful: bool, results: list[Result]) -> bool:
-        """Search texts and append their results; False where the worker ended before it was through."""
+    def ask(self, texts: pl.Series, search: Search, *, careful: bool) -> bytes:
+        """Search texts and give their results, whole ones; fewer where the worker ended before it was through."""
         request = {
             "pattern": search.pattern, "flags": search.flags, "group": search.group, "last": search.last,
-            "seconds": search.seconds, "careful": careful, "texts": texts,
+            "seconds": search.seconds, "careful": careful, "texts": len(texts),
         }  # fmt: skip
         stream = self.process.stdin
         assert stream is not None
-        wanted = len(results) + len(texts)
         try:
             protocol.write_message(stream, request)  # type: ignore[arg-type]
+            _write(stream, texts.str.len_bytes().cast(pl.Int32).to_numpy().tobytes())
+            _write(stream, texts.str.join("").item().encode())
         except OSError:
             self.close()
-            return False
-        while len(results) < wanted:
-            message = self._next_message()
-            if message is None:
-                self.close()
-                return False
-            results += [(word, answer) for word, answer in message["results"]]
-        return True
+            return b""
+        return self._results(len(texts))
 
-    def _next_message(self) -> Any:
-        """Wait for a message; None where the worker has ended or says nothing for too long."""
+    def _results(self, count: int) -> bytes:
+        wanted, got = count * _RESULT_BYTES, b""
+        while len(got) < wanted:
+            piece = self._piece()
+            if not piece:
+                self.close()
+                break
+            got += piece
+        return got[: len(got) // _RESULT_BYTES * _RESULT_BYTES]
+
+    def _piece(self) -> bytes:
+        """Wait for bytes; none where the worker has ended or says nothing for too long."""
         stream = self.process.stdout
         assert stream is not None
-        deadline = time.monotonic() + _SILENCE_SECONDS
-        while not self._waiting:
-            ready, _, _ = select.select([stream], [], [], max(0.0, deadline - time.monotonic()))
-            piece = os.read(stream.fileno(), 1 << 20) if ready else b""
-            if not piece:
-                return None
-            self._waiting += self._buffer.feed(piece)
-        return self._waiting.pop(0)
+        ready, _, _ = select.select([stream], [], [], _SILENCE_SECONDS)
+        return os.read(stream.fileno(), 1 << 20) if ready else b""
+
+    def _hello(self) -> Any:
+        buffer = protocol.MessageBuffer(max_bytes=_HELLO_BYTES)
+        while piece := self._piece():
+            try:
+                if messages := buffer.feed(piece):
+                    return messages[0]
+            except protocol.ProtocolError:
+                return piece
+        return None
 
     def close(self) -> None:
         """End the process and give its pipes back."""
@@ -165,6 +193,13 @@ class _Worker:
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def _write(stream: IO[bytes], content: bytes) -> None:
+    """Write all of it: a pipe without a buffer may take a part."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 _lock = threading.Lock()

@@ -1,30 +1,40 @@
 """Runs inside a worker process: searches texts with a regular expression, each within a limit of processor time.
 
-Standard library only, no import of evalframe. A request is ``{"pattern", "flags", "group", "last", "seconds",
-"careful", "texts"}``, answered by messages ``{"results": [[word, answer], ...]}`` until every text has its result, in
-order. A word is ``ok``, ``no_match``, ``group_unset`` (the group took no part in the match), ``time_limit`` or
-``memory_limit``. ``careful``: no result waits for the next text.
+Standard library only, no import of evalframe. A request is a message ``{"pattern", "flags", "group", "last",
+"seconds", "careful", "texts"}`` (``texts``: how many), then the size of each text in bytes (four bytes each), then the
+texts in UTF-8, one behind the other. It is answered by three numbers a text (four bytes each), in order: an index of
+``WORDS``, and where the answer begins and ends, in characters. ``careful``: no result waits for the next text.
 
 Two timers: the first raises inside the match, between two of its steps. Some matches never come to such a point; the
-second, which the system counts, then ends the process, and the parent goes on without that text.
+second, which the system counts, then ends the process, and the parent goes on without that text. The timers are set
+once for many texts; when the first one rings, the text that was being searched is searched again with all of the time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import itertools
 import re
 import signal
 import sys
 import time
 import warnings
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 FLAGS = {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "u": re.U, "a": re.A}
+# group_unset: the group took no part in the match
+WORDS = ("ok", "no_match", "group_unset", "time_limit", "memory_limit")
+INTEGER = "i"  # of an array: four bytes, in the order of this machine
+NUMBERS_PER_TEXT = 3
 MEMORY_BYTES = 1024 * 1024 * 1024
-SECONDS_BETWEEN_MESSAGES = 0.02
+SECONDS_BETWEEN_ANSWERS = 0.02
+
+_OK, _NO_MATCH, _GROUP_UNSET, _TIME_LIMIT, _MEMORY_LIMIT = range(len(WORDS))
 
 
 class _OverTime(Exception):
@@ -32,7 +42,7 @@ class _OverTime(Exception):
 
 
 class _Clock:
-    """The two timers around one match."""
+    """The two timers around matches."""
 
     def __init__(self) -> None:
         self._runs = False
@@ -54,11 +64,11 @@ class _Clock:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def search(pattern: re.Pattern[str], text: str, *, group: int | str, last: bool) -> list[str | None]:
-    r"""Give the word and the answer for one text; no limit here.
+def search(pattern: re.Pattern[str], text: str, *, group: int | str, last: bool) -> tuple[int, int, int]:
+    r"""Give the three numbers for one text; no limit here.
 
     >>> search(re.compile(r"(\d+)"), "1 and 22", group=1, last=True)
-    ['ok', '22']
+    (0, 6, 8)
     """
     found = None
     if last:
@@ -67,26 +77,35 @@ def search(pattern: re.Pattern[str], text: str, *, group: int | str, last: bool)
     else:
         found = pattern.search(text)
     if found is None:
-        return ["no_match", None]
-    answer = found[group]
-    return ["group_unset", None] if answer is None else ["ok", answer]
+        return _NO_MATCH, 0, 0
+    start, end = found.span(group)
+    return (_GROUP_UNSET, 0, 0) if start < 0 else (_OK, start, end)
 
 
-def limited(clock: _Clock, seconds: float, pattern: re.Pattern[str], text: str, **how: Any) -> list[str | None]:
-    """Search one text within the limits of time and memory."""
+def search_until(
+    moment: float, pattern: re.Pattern[str], texts: Iterator[str], *, clock: _Clock, seconds: float, **how: Any
+) -> list[tuple[int, int, int]]:
+    """Search texts until a moment has passed, at least the first one; give the numbers of those that were searched."""
+    found: list[tuple[int, int, int]] = []
     try:
-        clock.start(seconds)
         try:
-            return search(pattern, text, **how)
+            clock.start(seconds)
+            for text in texts:
+                found.append(search(pattern, text, **how))
+                if time.monotonic() > moment:
+                    break
         finally:
             clock.stop()
     except _OverTime:
-        return ["time_limit", None]
+        clock.stop()  # it may have rung while it was stopped
+        if not found:  # the first one had all of the time
+            return [(_TIME_LIMIT, 0, 0)]
     except (MemoryError, RecursionError):
-        return ["memory_limit", None]
+        found.append((_MEMORY_LIMIT, 0, 0))
+    return found
 
 
-def serve(source: Any, sink: Any, protocol: Any) -> None:
+def serve(source: BinaryIO, sink: BinaryIO, protocol: Any) -> None:
     """Answer requests until the other side closes its end."""
     clock = _Clock()
     protocol.write_message(sink, {"ready": True})
@@ -99,16 +118,24 @@ def serve(source: Any, sink: Any, protocol: Any) -> None:
         for letter in request["flags"]:
             flags |= FLAGS[letter]
         pattern = re.compile(request["pattern"], flags)
-        results: list[list[str | None]] = []
-        sent_at = time.monotonic()
-        for text in request["texts"]:
-            how = {"group": request["group"], "last": request["last"]}
-            results.append(limited(clock, request["seconds"], pattern, text, **how))
-            if request["careful"] or time.monotonic() - sent_at > SECONDS_BETWEEN_MESSAGES:
-                protocol.write_message(sink, {"results": results})
-                results, sent_at = [], time.monotonic()
-        if results:
-            protocol.write_message(sink, {"results": results})
+        how = {"group": request["group"], "last": request["last"], "seconds": request["seconds"], "clock": clock}
+        texts = read_texts(source, request["texts"])
+        done = 0
+        while done < len(texts):
+            moment = 0.0 if request["careful"] else time.monotonic() + SECONDS_BETWEEN_ANSWERS
+            found = search_until(moment, pattern, itertools.islice(texts, done, None), **how)
+            done += len(found)
+            sink.write(array(INTEGER, itertools.chain.from_iterable(found)).tobytes())
+            sink.flush()
+
+
+def read_texts(source: BinaryIO, count: int) -> list[str]:
+    """Read the sizes and the texts of a request."""
+    sizes: array[int] = array(INTEGER)
+    sizes.frombytes(source.read(count * sizes.itemsize))
+    body = memoryview(source.read(sum(sizes)))
+    ends = itertools.accumulate(sizes)
+    return [str(body[end - size : end], "utf-8") for size, end in zip(sizes, ends, strict=True)]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 from evalframe.errors import OptionError, SandboxError
 from evalframe.extractors import extract, regex_process
 from evalframe.extractors.regex_process import Search, search_all
-from evalframe.limits import DEFAULT_LIMITS
+from evalframe.limits import DEFAULT_LIMITS, Limits
 
 MIB = DEFAULT_LIMITS.regex_text_chars
 
@@ -21,8 +21,17 @@ def read(text: str, pattern: str, kind: str = "regex", **config: object) -> tupl
     return extract(pl.Series([text]), {"type": kind, "pattern": pattern, **config}).row(0)
 
 
+PYTHONS = r"(a)\1"  # only Python's engine has back-references
+# Python's alone, and every text with an "a" may hold a match; takes exponential time where "!" or "?" follows
+CATASTROPHIC = r"(?:a+)+(?!!|\?)(?!a)"
+
+
+def searched(texts: list[str], pattern: str) -> list[tuple[str, str | None]]:
+    return search_all(pl.Series(texts), Search(pattern=pattern)).rows()
+
+
 def worker_pid() -> int:
-    search_all(["x"], Search(pattern="x"))
+    searched(["x"], "x")
     assert regex_process._running is not None
     return regex_process._running.process.pid
 
@@ -101,9 +110,13 @@ def test_a_pattern_that_can_not_be_used_says_why(config: dict, remedy: str) -> N
         extract(pl.Series(["a"]), {"type": "regex", **config})
 
 
+def test_rusts_engine_takes_linear_time() -> None:
+    assert read("a" * 60 + "!", r"(?:a+)+$") == (None, "no_match", "no_match")
+
+
 def test_a_catastrophic_match_costs_its_own_text() -> None:
     texts = pl.Series(["aa", "a" * 60 + "!", "a", None, "a" * 60 + "?"])
-    found = extract(texts, {"type": "regex", "pattern": r"(?:a+)+$"})
+    found = extract(texts, {"type": "regex", "pattern": CATASTROPHIC})
     assert found["extracted_output"].to_list() == ["aa", None, "a", None, None]
     assert found["extraction_status"].to_list() == ["ok", "timeout", "ok", None, "timeout"]
     assert found["extraction_rule"].to_list()[1] == "time_limit"
@@ -111,13 +124,18 @@ def test_a_catastrophic_match_costs_its_own_text() -> None:
 
 def test_a_match_that_can_not_be_interrupted_costs_its_own_text_too() -> None:
     # this loop never comes back to where Python looks for signals: the timer of the system ends the worker
-    found = extract(pl.Series(["x", "." + " " * (MIB - 1), " x", "no"]), {"type": "regex", "pattern": r" +x"})
+    texts = pl.Series(["x", "." + " " * (MIB - 3) + "xy", " x", "no"])
+    found = extract(texts, {"type": "regex", "pattern": r" +x(?!y)(?!z)"})
     assert found["extraction_status"].to_list() == ["no_match", "timeout", "ok", "no_match"]
     assert found["extracted_output"].to_list()[2] == " x"
 
 
 def test_a_match_that_takes_all_memory_costs_its_own_text() -> None:
-    found = extract(pl.Series(["a" * MIB, "abc"]), {"type": "regex", "pattern": r"(?:(a)|(b)|(.)|(e)|(f))*c"})
+    # each turn of the loop puts ninety groups on the stack
+    pattern = "(?:" + "(" * 90 + "a" + ")" * 90 + ")*c(?!$|d)"
+    texts = pl.Series(["a" * (MIB - 1) + "c", "abca"])
+    found = extract(texts, {"type": "regex", "pattern": pattern, "group": 0}, limits=Limits(regex_seconds_per_text=9.0))
+    assert found["extraction_rule"].to_list() == ["memory_limit", "first_match"]
     assert found["extraction_status"].to_list() == ["timeout", "ok"]
 
 
@@ -140,18 +158,25 @@ def test_many_texts_go_through_one_warm_worker() -> None:
     assert worker_pid() == before
 
 
-def test_batches_are_bounded_in_texts_and_characters() -> None:
-    sizes = [len(batch) for batch in regex_process._batches(["x"] * 2_500)]
+def test_batches_are_bounded_in_texts_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_process, "_BATCH_TEXTS", 1_000)
+    sizes = [len(batch) for batch in regex_process._batches(pl.Series(["x"] * 2_500))]
     assert sizes == [1_000, 1_000, 500]
-    texts = ["x" * MIB] * 5
-    assert [len(batch) for batch in regex_process._batches(texts)] == [2, 2, 1]
-    assert list(regex_process._batches([])) == []
+    texts = pl.Series(["x" * MIB] * 2 + ["é" * MIB] * 2 + ["𝒳" * MIB, "x"])
+    assert [len(batch) for batch in regex_process._batches(texts)] == [2, 1, 1, 1, 1]
+    assert list(regex_process._batches(pl.Series([], dtype=pl.String))) == []
+
+
+def test_texts_of_every_width_come_back() -> None:
+    texts = ["", "a\x00b", "é\r\n", "𝒳" * 70_000 + "1", "नदी"] * 3
+    assert searched(texts, r"(?s).*") == [("ok", text) for text in texts]
+    assert searched(texts, r"\d$")[3] == ("ok", "1")
 
 
 def test_a_worker_that_was_killed_is_started_again() -> None:
     pid = worker_pid()
     os.kill(pid, signal.SIGKILL)
-    assert search_all(["a1", "b2"], Search(pattern=r"\d")) == [("ok", "1"), ("ok", "2")]
+    assert searched(["a1", "b2"], r"\d") == [("ok", "1"), ("ok", "2")]
     assert worker_pid() != pid
 
 
@@ -159,7 +184,7 @@ def test_a_worker_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch)
     pid = worker_pid()
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr(regex_process, "_SILENCE_SECONDS", 1.0)
-    assert search_all(["a1"], Search(pattern=r"\d")) == [("ok", "1")]
+    assert searched(["a1"], r"\d") == [("ok", "1")]
     assert worker_pid() != pid
 
 
@@ -167,12 +192,12 @@ def test_a_worker_that_does_not_start_is_an_error_and_no_answer(monkeypatch: pyt
     regex_process.close()
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(SandboxError, match=r"does not answer .*exit status.*see that /bin/false -I -S .* runs"):
-        extract(pl.Series(["a"]), {"type": "regex", "pattern": "a"})
+        extract(pl.Series(["aa"]), {"type": "regex", "pattern": PYTHONS})
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(SandboxError, match=r"does not start: .*nowhere"):
-        extract(pl.Series(["a"]), {"type": "regex", "pattern": "a"})
+        extract(pl.Series(["aa"]), {"type": "regex", "pattern": PYTHONS})
     monkeypatch.undo()
-    assert read("a", "a")[0] == "a"
+    assert read("aa", PYTHONS)[0] == "a"
 
 
 def in_fresh_process(code: str) -> str:
@@ -189,8 +214,10 @@ def in_fresh_process(code: str) -> str:
 
 def test_the_worker_goes_with_its_process_and_leaves_no_warning() -> None:
     code = (
+        "import polars as pl\n"
         "from evalframe.extractors import regex_process as r\n"
-        "print(r.search_all(['a1'], r.Search(pattern='[0-9]')), r._running.process.pid)"
+        "found = r.search_all(pl.Series(['a1']), r.Search(pattern='[0-9]'))\n"
+        "print(found.rows(), r._running.process.pid)"
     )
     said, pid = in_fresh_process(code).rsplit(maxsplit=1)
     assert said == "[('ok', '1')]"
@@ -202,17 +229,23 @@ def test_a_forked_child_has_a_worker_of_its_own() -> None:
     code = """
 import os, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside threads, from Python 3.12 on
+import polars as pl
 from evalframe.extractors import regex_process as r
 search = r.Search(pattern="[0-9]")
-r.search_all(["a1"], search)
-mine = r._running.process.pid
+def ask(text):
+    worker = r._worker()
+    answer = worker.ask(pl.Series([text]), search, careful=False)
+    return len(answer), worker.process.pid
+mine = ask("a1")[1]
 if os.fork() == 0:
-    print(r.search_all(["b2"], search), r._running.process.pid != mine, flush=True)
+    size, pid = ask("b2")
+    print(size, pid != mine, flush=True)
 else:
     os.wait()
-    print(r.search_all(["c3"], search), r._running.process.pid == mine)
+    size, pid = ask("c3")
+    print(size, pid == mine)
 """
-    assert in_fresh_process(code).splitlines() == ["[('ok', '2')] True", "[('ok', '3')] True"]
+    assert in_fresh_process(code).splitlines() == ["12 True", "12 True"]
 
 
 def test_the_interpreter_of_the_caller_is_not_held() -> None:
@@ -228,7 +261,7 @@ def test_the_interpreter_of_the_caller_is_not_held() -> None:
 
     clock = threading.Thread(target=tick)
     clock.start()
-    extract(pl.Series(["a" * 60 + "!"]), {"type": "regex", "pattern": r"(?:a+)+$"})
+    extract(pl.Series(["a" * 60 + "!"]), {"type": "regex", "pattern": CATASTROPHIC})
     over.set()
     clock.join()
     assert len(ticks) > 5  # in this process the match would hold every other thread
@@ -238,7 +271,7 @@ def test_searches_from_several_threads_do_not_mix() -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     def ask(number: int) -> list[tuple[str, str | None]]:
-        return search_all([f"{number}-{i}" for i in range(50)], Search(pattern=rf"{number}-\d+"))
+        return searched([f"{number}-{i}" for i in range(50)], rf"{number}-\d+")
 
     with ThreadPoolExecutor(4) as pool:
         for number, found in enumerate(pool.map(ask, range(20))):
