@@ -8,10 +8,10 @@ demo: .venv/run.stamp  ## the ten fixture tasks with three mock models; results 
 	$(BIN)/evalframe demo --out demo-results
 
 test: .venv/dev.stamp  ## the default suite
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 slow: .venv/dev.stamp  ## the tests that take longer
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
 
 bench: .venv/dev.stamp  ## ratios of speed against peers and plain versions, in one run
 	$(BIN)/python -m tests.benchmarks

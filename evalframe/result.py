@@ -17,7 +17,7 @@ from evalframe.frames import empty
 from evalframe.groups import By
 from evalframe.joining import join_samples
 from evalframe.registry import suggestion
-from evalframe.schemas import JUDGE_CALLS
+from evalframe.schemas import CALL_KEY, JUDGE_CALLS
 from evalframe.store import STORED, RunFolder
 
 # what figures need of the generations: everything but the texts
@@ -134,20 +134,22 @@ class Run:
         return calibrating.reliability(self.scores, **{**frames, **options})
 
     def failures(self) -> pl.DataFrame:
-        """SAMPLES that are not ``scored``, skipped ones included: the status, error and extraction columns say why."""
-        return self.samples.filter((pl.col("fate") != "scored") | (pl.col("status") != "completed"))
+        """SAMPLES of which a metric is not ``scored``, skipped ones included: status, error and extraction say why."""
+        lost = self.scores.filter(pl.col("fate") != "scored")
+        skipped = self.generations.filter(pl.col("status") == "skipped")
+        calls = pl.concat([lost.select(CALL_KEY), skipped.select(CALL_KEY)]).unique()
+        return self.samples.join(calls, on=CALL_KEY, how="semi", maintain_order="left")
 
-    def sample(self, sample_id: str) -> pl.DataFrame:
+    def sample(self, sample_id: str | int) -> pl.DataFrame:
         """SAMPLES of one ``sample_id``: every model, task and repeat that has it.
 
         Raises:
             UnknownNameError: Lists the nearest ids.
         """
-        found = self.samples.filter(pl.col("sample_id") == sample_id)
+        name = str(sample_id)  # an id that is a number in the data is text here, as all ids are
+        found = self.samples.filter(pl.col("sample_id") == name)
         if found.is_empty():
-            raise UnknownNameError(
-                f"no sample {sample_id!r}; {suggestion(sample_id, self.rows['sample_id'].head(500))}"
-            )
+            raise UnknownNameError(f"no sample {name!r}; {suggestion(name, self.rows['sample_id'].head(500))}")
         return found
 
     def envelope(self) -> dict[str, Any]:
