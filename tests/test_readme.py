@@ -45,5 +45,5 @@ def test_every_room_of_the_map_is_there() -> None:
 
 def test_every_room_is_on_the_map_or_covered_by_the_dots() -> None:
     shown = set(re.findall(r"`(\w+)(?:/)?`", README.split("## Where things are")[1]))
-    stages = {"data", "prompts", "generate", "extracting", "scoring", "standings", "pairs", "calibrating"}
+    stages = {"data", "prompts", "generate", "extracting", "scoring", "standings", "slicing", "pairs", "passing"}
     assert stages <= shown
