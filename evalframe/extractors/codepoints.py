@@ -11,24 +11,29 @@ from typing import Any
 
 Ranges = tuple[tuple[int, int], ...]  # first and last code point of each run, in order
 
+_MEANT = int(re.IGNORECASE | re.DOTALL | re.ASCII | re.UNICODE)  # the flags that one character heeds
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 
-@lru_cache(maxsize=1024)
-def taken_by(op: Any, av: Any, flags: int, ascii_only: bool) -> Ranges:
+def taken_by(op: Any, av: Any, flags: int, *, ascii_only: bool) -> Ranges:
     r"""Give the code points that a node of one character takes: ``re`` compiles it alone and is run over all of them.
 
     Args:
-        op, av: The node, with tuples for lists: ``LITERAL``, ``NOT_LITERAL``, ``ANY`` or ``IN``.
+        op, av: The node: ``LITERAL``, ``NOT_LITERAL``, ``ANY`` or ``IN``.
         flags: Bits of ``re``.
         ascii_only: Of ASCII alone.
 
-    >>> taken_by(node.IN, ((node.CATEGORY, node.CATEGORY_SPACE),), int(re.UNICODE), True)
+    >>> taken_by(node.IN, [(node.CATEGORY, node.CATEGORY_SPACE)], re.UNICODE, ascii_only=True)
     ((9, 13), (28, 32))
     """
     if op is node.LITERAL and not flags & re.IGNORECASE:
         exists = av < 0x80 if ascii_only else not 0xD800 <= av < 0xE000
         return ((av, av),) if exists else ()
+    return _scanned(op, tuple(av) if op is node.IN else av, int(flags) & _MEANT, ascii_only)
+
+
+@lru_cache(maxsize=1024)
+def _scanned(op: Any, av: Any, flags: int, ascii_only: bool) -> Ranges:
     state = _parser.State()
     state.flags = flags
     one = _parser.SubPattern(state, [(op, list(av) if op is node.IN else av)])

@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.errors import OptionError
-from evalframe.extractors import EXTRACTED, Extractor
+from evalframe.extractors import Extractor
 from evalframe.extractors.cleaning import NO_INK
 from evalframe.extractors.regex_process import FOUND, Search, search_all
 from evalframe.extractors.routing import Program, disputed, program, sieve
@@ -43,17 +43,17 @@ def _extract(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, las
     search = Search(pattern=pattern, flags=flags, group=group, last=last, seconds=limits.regex_seconds_per_text)
     most = limits.regex_text_chars
     side = "last" if last else "first"
-    long = texts.str.len_bytes() > most  # no text has more characters than bytes
-    if long.any():
-        long = texts.str.len_chars() > most
-        cut = texts.str.tail(most) if last else texts.str.head(most)
-        texts = texts.zip_with(~long, cut)
+    if (texts.str.len_bytes() <= most).all():  # no text has more characters than bytes
+        return find(texts, search).select(**_reading(f"{side}_match"))
+    long = texts.str.len_chars() > most
+    cut = texts.str.tail(most) if last else texts.str.head(most)
+    readings = find(texts.zip_with(~long, cut), search).select(**_reading(f"{side}_match"))
     where = pl.when(long).then(pl.lit(f" in the {side} {most} characters")).otherwise(pl.lit(""))
-    return find(texts, search).select(**_reading(f"{side}_match", where)).select(list(EXTRACTED))
+    return readings.with_columns(pl.col("extraction_rule") + where)
 
 
-def _reading(rule: str, where: pl.Expr) -> dict[str, pl.Expr]:
-    """Make the columns of ``EXTRACTED`` out of those of ``FOUND``."""
+def _reading(rule: str) -> dict[str, pl.Expr]:
+    """Make the columns of an extractor out of those of ``FOUND``."""
     word, answer = pl.col("word"), pl.col("answer")
     has_ink = (answer.str.strip_chars(NO_INK) != "").fill_null(False)
     reason = pl.when(answer.is_null()).then(word).otherwise(pl.lit("empty_group"))
@@ -63,7 +63,7 @@ def _reading(rule: str, where: pl.Expr) -> dict[str, pl.Expr]:
     return {
         "extracted_output": pl.when(has_ink).then(answer),
         "extraction_status": pl.when(has_ink).then(pl.lit("ok")).otherwise(no_answer),
-        "extraction_rule": pl.when(has_ink).then(pl.lit(rule)).otherwise(reason) + where,
+        "extraction_rule": pl.when(has_ink).then(pl.lit(rule)).otherwise(reason),
     }
 
 
@@ -80,22 +80,24 @@ def find(texts: pl.Series, search: Search) -> pl.DataFrame:
     """
     every = texts.alias("text").to_frame().with_row_index("place")
     is_ascii = texts.str.len_bytes() == texts.str.len_chars()
-    found = [pl.DataFrame(schema={"place": every.schema["place"], **FOUND})]
+    found: list[pl.DataFrame] = []
     for part, ascii_only in ((every.filter(is_ascii), True), (every.filter(~is_ascii), False)):
+        if part.is_empty():
+            continue
         spelled = program(search.pattern, search.flags, search.group, last=search.last, ascii_only=ascii_only)
         if isinstance(spelled, Program):
-            suits = _suits(spelled)
-            found += [
-                _by_rust(part.filter(suits), spelled, last=search.last),
-                _by_python(part.filter(~suits), search, ascii_only=ascii_only),
-            ]
-        else:
-            found.append(_by_python(part, search, ascii_only=ascii_only))
-    return pl.concat(found).sort("place").drop("place")
+            suits = part.select(_suits(spelled)).to_series()
+            found.append(_by_rust(part.filter(suits), spelled, last=search.last))
+            part = part.filter(~suits)
+        if not part.is_empty():
+            found += _by_python(part, search, ascii_only=ascii_only)
+    if not found:
+        return pl.DataFrame(schema=FOUND)
+    return (pl.concat(found).sort("place") if len(found) > 1 else found[0]).select(list(FOUND))
 
 
 def _suits(spelled: Program) -> pl.Expr:
-    suits = pl.lit(True)
+    suits = pl.repeat(True, pl.len())
     if spelled.no_final_newline:
         suits &= ~pl.col("text").str.ends_with("\n")
     if spelled.no_disputed:
@@ -122,20 +124,14 @@ def _by_rust(part: pl.DataFrame, spelled: Program, *, last: bool) -> pl.DataFram
     return found.select("place", word=word, answer="answer")
 
 
-def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> pl.DataFrame:
+def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> list[pl.DataFrame]:
     """Search in the worker those texts that may hold a match; of the others it is known that they hold none."""
-    may_match = pl.lit(True)
-    if part.height and (wide := sieve(search.pattern, search.flags, ascii_only=ascii_only)):
-        may_match = pl.col("text").str.contains(wide)
-    part = part.with_columns(may_match=may_match)
-    searched = part.filter("may_match")
-    rest = part.filter(~pl.col("may_match"))
-    return pl.concat(
-        [
-            searched.select("place").hstack(search_all(searched["text"], search)),
-            rest.select("place", word=pl.lit("no_match"), answer=pl.lit(None, dtype=pl.String)),
-        ]
-    )
+    found = []
+    if wide := sieve(search.pattern, search.flags, ascii_only=ascii_only):
+        may_match = part["text"].str.contains(wide)
+        found.append(part.filter(~may_match).select("place", word=pl.lit("no_match"), answer=pl.lit(None, pl.String)))
+        part = part.filter(may_match)
+    return [*found, part.select("place").hstack(search_all(part["text"], search))]
 
 
 def _group(pattern: str, flags: str, group: int | str | None) -> int | str:

@@ -135,7 +135,7 @@ def sieve(pattern: str, flags: str, *, ascii_only: bool) -> str | None:
 @lru_cache(maxsize=1)
 def disputed() -> str:
     """Give the Rust class of the characters that are word characters in one of the two engines only."""
-    word = taken_by(node.IN, ((node.CATEGORY, node.CATEGORY_WORD),), int(re.UNICODE), False)
+    word = taken_by(node.IN, [(node.CATEGORY, node.CATEGORY_WORD)], re.UNICODE, ascii_only=False)
     return rf"[\w~~{rust_class(word)}]"
 
 
@@ -219,7 +219,7 @@ class _Writer:
         return "".join(self._node(op, av, flags, certain, looped) for op, av in items)
 
     def anything(self) -> str:
-        return self._character(node.ANY, None, int(re.DOTALL))
+        return self._character(node.ANY, None, re.DOTALL)
 
     def edges(self, items: list[tuple[Any, Any]], flags: int) -> tuple[str, list[tuple[Any, Any]], str]:
         """Take a look-behind off the front and a look-ahead off the end, written as text that is consumed."""
@@ -259,7 +259,7 @@ class _Writer:
         return rust_class(self._ranges(op, av, flags))
 
     def _ranges(self, op: Any, av: Any, flags: int) -> Ranges:
-        return taken_by(op, tuple(av) if op is node.IN else av, int(flags), self._ascii_only)
+        return taken_by(op, av, flags, ascii_only=self._ascii_only)
 
     def _group(self, av: Any, flags: int, certain: bool, looped: bool) -> str:
         index, added, dropped, body = av
