@@ -30,11 +30,12 @@ def envelope(run: Run) -> dict[str, Any]:
     """Give a run as one JSON object; no NaN, plain numbers.
 
     Keys: ``leaderboard`` (a list, best first), ``pairwise`` (a list), ``calibration`` and ``perplexity`` (by model),
-    ``summary`` (counts, fates, extraction, bad tasks, wall seconds), ``run`` (id, status, version, path).
+    ``summary`` (counts, fates, extraction, bad tasks, wall seconds), ``notes`` (of the leaderboard), ``run`` (id,
+    status, version, path).
     """
-    calibration = run.calibration()
+    calibration, board = run.calibration(), run.leaderboard()
     return {
-        "leaderboard": [_standing(row) for row in run.leaderboard().to_dicts()],
+        "leaderboard": [_standing(row) for row in board.to_dicts()],
         "pairwise": run.pairwise().to_dicts(),
         "calibration": _by_model(
             calibration,
@@ -42,6 +43,7 @@ def envelope(run: Run) -> dict[str, Any]:
         ),
         "perplexity": _by_model(calibration, "perplexity", "avg_neg_log_likelihood", "n_nll_tokens"),
         "summary": summary(run),
+        "notes": list(getattr(board, "notes", ())),
         "run": {
             "run_id": run.record["run_id"],
             "status": run.record["status"],

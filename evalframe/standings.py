@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 
 from evalframe.calibrating import confidence_pairs, point_figures
-from evalframe.frames import check
+from evalframe.frames import Noted, check
 from evalframe.headlines import OF_CALLS, OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
+from evalframe.remarks import leaderboard_notes
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
 from evalframe.stats.bootstrap import estimate, interval, resample, resamples_of
 from evalframe.stats.intervals import wilson
@@ -77,6 +78,9 @@ def leaderboard(
         seed: Of the bootstrap. Draws depend on it, on the task ids and the numbers of their samples, on nothing else.
         limits: The table of numbers.
 
+    Notes: tasks that are in no combined mean; models that were scored on different numbers of samples; pairs whose
+    order would turn if the failed samples had been right.
+
     Nulls: a model without a score has null rank, mean and interval; ``win_rate`` is null without common units.
 
     Raises:
@@ -101,6 +105,8 @@ def leaderboard(
     win_rate = _win_rate(units, judged, shared, ties)
     if common:
         units = units.only(shared)
+    left_out = choice.join(mean_of, on="task_id", how="anti", maintain_order="left")
+    notes = leaderboard_notes(units, left_out=left_out, weighting=weighting, failures_count=failures == "zero")
     with_failures = units.with_failures_as_worst()
     mean_all = _means(with_failures, weighting)
     units = with_failures if failures == "zero" else units
@@ -118,7 +124,7 @@ def leaderboard(
         .sort("rank", "model_id", nulls_last=True)
     )
     extra = sorted(name for name in board.columns if name not in LEADERBOARD.dtypes)
-    return check(board.select(*LEADERBOARD.names, *extra), LEADERBOARD)
+    return Noted.of(check(board.select(*LEADERBOARD.names, *extra), LEADERBOARD), notes)
 
 
 def _models(*frames: pl.DataFrame | None) -> tuple[str, ...]:

@@ -69,6 +69,11 @@ class Units:
         low, high = metric.range if (metric := registered(self.tasks["metric"][task])) else (0.0, 1.0)
         return float(low if self.higher_is_better else high)
 
+    def best(self, task: int) -> float:
+        """The other end of the range of a task's metric."""
+        low, high = metric.range if (metric := registered(self.tasks["metric"][task])) else (0.0, 1.0)
+        return float(high if self.higher_is_better else low)
+
     def only(self, keep: BoolArray) -> Units:
         """The same with only some units, shape (units,); a task may be left with none."""
         ends = np.concatenate([[0], np.cumsum(keep)])
@@ -79,6 +84,11 @@ class Units:
         """The same with the metric's worst score for each failed sample."""
         worst = np.repeat([self.worst(task) for task in range(self.tasks.height)], self.sizes)
         return replace(self, scores=np.where(self.failed, worst[:, None], self.scores))
+
+    def with_failures_as_best(self) -> Units:
+        """The same with the metric's best score for each failed sample; a corpus figure keeps its parts."""
+        best = np.repeat([self.best(task) for task in range(self.tasks.height)], self.sizes)
+        return replace(self, scores=np.where(self.failed, best[:, None], self.scores))
 
     def strata(self, weighting: Weighting, *, of_tasks: BoolArray | None = None) -> list[Stratum]:
         """The strata that models' means are drawn from: a series a model.

@@ -250,10 +250,11 @@ def test_small_groups_are_marked_by_what_is_scored() -> None:
         ("small", "m", 9, True, 0),
         ("small", "n", 9, True, 0),
     ]
-    assert found.notes[-1].startswith("2 of 2 groups have under 10 samples with a score (small)")
+    small = "2 of 2 groups have under 10 samples with a score (small)"
+    assert any(note.startswith(small) for note in found.notes)
     relaxed = slices(scores, by="row.s", rows=rows, limits=Limits(small_group_units=5), **FAST)
     assert not relaxed["small"].any()
-    assert relaxed.notes == ()
+    assert not any(note.startswith(small) for note in relaxed.notes)
 
 
 def test_a_batch_graders_value_counts_where_the_whole_task_is() -> None:
