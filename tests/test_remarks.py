@@ -9,8 +9,9 @@ import pytest
 
 import evalframe as ef
 
+N = 8
 TASK = {"category": "arithmetic", "metric_name": "exact_match", "post_process": "none"}
-SOURCE = [{"task_id": f"t{i}", "prompt": f"Say {i}", "targets": [str(i)], **TASK} for i in range(4)]
+SOURCE = [{"task_id": f"t{i}", "prompt": f"Say {i}", "targets": [str(i)], **TASK} for i in range(N)]
 
 
 def model(name: str, *, right: int, fails: int = 0) -> Any:
@@ -18,7 +19,7 @@ def model(name: str, *, right: int, fails: int = 0) -> Any:
 
     def answer(prompt: str) -> str:
         number = int(prompt.split()[-1])
-        if number >= 4 - fails:
+        if number >= N - fails:
             raise ConnectionError("down")
         return str(number) if number < right else "x"
 
@@ -31,16 +32,16 @@ def notes(*models: Any, **options: Any) -> tuple[str, ...]:
 
 
 def test_nothing_to_say_is_no_note() -> None:
-    assert notes(model("a", right=4), model("b", right=2)) == ()
+    assert notes(model("a", right=8), model("b", right=2)) == ()
 
 
 def test_coverage_that_differs_is_told_with_the_way_out() -> None:
-    (note, *_) = notes(model("a", right=1, fails=1), model("b", right=4))
-    assert note.startswith("models have scores of different numbers of samples (a 3, b 4, of 4); common=True")
+    (note, *_) = notes(model("a", right=1, fails=1), model("b", right=8))
+    assert note.startswith("models have scores of different numbers of samples (a 7, b 8, of 8); common=True")
 
 
 def test_an_order_that_failures_could_turn_is_told() -> None:
-    unreliable, steady = model("unreliable", right=1, fails=2), model("steady", right=3)
+    unreliable, steady = model("unreliable", right=2, fails=3), model("steady", right=4)
     (_, note) = notes(unreliable, steady)
     assert "the order would change if failed samples had been right: unreliable above steady" in note
     assert notes(unreliable, steady, failures="zero") == ()
