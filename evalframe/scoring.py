@@ -14,6 +14,7 @@ from evalframe.fields import read_field
 from evalframe.frames import FrameSchema, check, empty
 from evalframe.jsontext import JsonTextError, clean, dumps, loads
 from evalframe.metrics import Metric
+from evalframe.metrics.record import sharing_work
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS, SCORES, TASK_METRICS
@@ -72,10 +73,12 @@ def score_answers(
     calls = _calls(answers, generations, rows)
     asked = _declared(rows).filter("registered")
     scored = []
-    for name in sorted(asked["metric"].unique()):
-        tasks = asked.filter(metric=name).select("task_id", "higher_is_better")
-        its_calls = calls.join(tasks, on="task_id", how="inner", maintain_order="left")
-        scored.append(_score_metric(METRICS.get(name), its_calls, rows, policy))
+    tasks_of = asked.sort("metric", maintain_order=True).group_by("metric", maintain_order=True).agg("task_id")
+    for names in tasks_of.group_by("task_id", maintain_order=True).agg("metric")["metric"]:  # asked of the same calls
+        for metric in sharing_work([METRICS.get(name) for name in names]):
+            tasks = asked.filter(metric=metric.name).select("task_id", "higher_is_better")
+            its_calls = calls.join(tasks, on="task_id", how="inner", maintain_order="left")
+            scored.append(_score_metric(metric, its_calls, rows, policy))
     if not scored:
         return empty(SCORES)
     return check(pl.concat(scored).sort("call", "metric").select(SCORES.names), SCORES)

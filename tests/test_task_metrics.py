@@ -9,10 +9,11 @@ import pytest
 from evalframe.errors import SchemaError, UnknownNameError
 from evalframe.frames import check, example, from_records
 from evalframe.metrics import Metric
-from evalframe.metrics.overlap import bleu_parts, bleu_value
+from evalframe.metrics.overlap import bleu_value
 from evalframe.registry import METRICS
 from evalframe.schemas import GENERATIONS, ROWS, SCORES, TASK_METRICS
 from evalframe.scoring import summarise_tasks
+from tests.references.plain_metrics import bleu_parts
 
 
 def choice(metric_id: str, aggregation: str = "mean", higher_is_better: bool = True) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,25 @@ MEASURED: dict[str, pl.DataType | type[pl.DataType]] = {
 
 # sums of rounded numbers may pass the end of a range by this share of its width: they are cut, not refused
 ROUNDING = 1e-9
+
+
+Several = Callable[[pl.DataFrame, Sequence[str]], Mapping[str, pl.DataFrame]]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """The ``compute`` of a metric that can share its work with others: see ``sharing_work``.
+
+    Attributes:
+        several: A function of a frame and of kinds, to the result of each kind.
+        kind: The one that this metric is.
+    """
+
+    several: Several
+    kind: str
+
+    def __call__(self, frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+        return self.several(frame, [self.kind])[self.kind]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -163,6 +182,38 @@ class Metric:
             yield Fault(
                 "parts", "bad_parts", f"are lists of the lengths {lengths}", "give the same number of parts a row"
             )
+
+
+def sharing_work(metrics: Sequence[Metric]) -> list[Metric]:
+    """Give the same metrics, but those that can share work (``OneOf``) do it once for equal frames.
+
+    The results are kept as long as the metrics that are given: ask them of the same calls, and let them go.
+    """
+    kinds: dict[Any, list[str]] = {}
+    for metric in metrics:
+        if isinstance(metric.compute, OneOf):
+            kinds.setdefault(metric.compute.several, []).append(metric.compute.kind)
+    once = {several: _once(several, asked) for several, asked in kinds.items()}
+    return [
+        replace(metric, compute=replace(metric.compute, several=once[metric.compute.several]))
+        if isinstance(metric.compute, OneOf)
+        else metric
+        for metric in metrics
+    ]
+
+
+def _once(several: Several, kinds: Sequence[str]) -> Several:
+    """Make a function that computes all these kinds for a frame when it is first asked for one of them."""
+    done: list[tuple[pl.DataFrame, Mapping[str, pl.DataFrame]]] = []
+
+    def remembered(frame: pl.DataFrame, _: Sequence[str]) -> Mapping[str, pl.DataFrame]:
+        for seen, results in done:
+            if seen.equals(frame):
+                return results
+        done.append((frame, several(frame, kinds)))
+        return done[-1][1]
+
+    return remembered
 
 
 # what a column that the scalar door was not given says
