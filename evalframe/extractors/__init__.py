@@ -24,6 +24,8 @@ EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 BLANK = "blank"  # the rule of a text without ink, under every type
 
+ROWS_AT_ONCE = 16_384  # by expressions: bounds what is held on the way
+
 Reading = tuple[str | None, ExtractionStatus, str]
 
 
@@ -87,8 +89,39 @@ def extract(texts: pl.Series, config: Mapping[str, Any], *, limits: Limits = DEF
     )
 
 
+def by_expressions(
+    texts: pl.Series, express: Callable[[pl.Series], pl.DataFrame], read: Callable[[str], Reading]
+) -> pl.DataFrame:
+    """Read a column by expressions, and each text that they leave alone by a walk in Python.
+
+    Args:
+        texts: String, without nulls.
+        express: Gives ``answer`` and ``rule`` of a column, exactly as the walk would; no rule where it can not tell. A
+            part of the column at a time, so that what it makes on the way is bounded.
+        read: The walk, which is the definition.
+    """
+    parts = []
+    for start in range(0, len(texts), ROWS_AT_ONCE):
+        part = texts.slice(start, ROWS_AT_ONCE)
+        found = express(part).select(
+            pl.col("answer").alias("extracted_output"), pl.col("rule").alias("extraction_rule")
+        )
+        left = found["extraction_rule"].is_null()
+        status = pl.when(pl.col("extracted_output").is_null()).then(pl.lit("no_match")).otherwise(pl.lit("ok"))
+        readings = found.select("extracted_output", status.alias("extraction_status"), "extraction_rule")
+        if left.any():
+            walked = one_by_one(part.filter(left), read)
+            # behind those found: the n-th text left alone has the n-th walked reading
+            place = pl.select(
+                pl.when(left).then(left.cum_sum() - 1 + len(part)).otherwise(pl.int_range(len(part)))
+            ).to_series()
+            readings = pl.concat([readings, walked])[place]
+        parts.append(readings)
+    return pl.concat(parts) if parts else as_frame([])
+
+
 def one_by_one(texts: pl.Series, read: Callable[[str], Reading]) -> pl.DataFrame:
-    """Read each text alone, in Python: for the types whose definition is a walk through the text, not an expression."""
+    """Read each text alone, in Python: for those whose definition is a walk through the text, not an expression."""
     return as_frame(read(text) for text in texts.to_list())
 
 

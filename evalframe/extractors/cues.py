@@ -31,7 +31,7 @@ LABEL_MARKS = (
 NUMBER_MARKS = (r"<answer>",)  # boxes and #### have rules of their own there
 
 # what may stand between a noun and its link, and between a cue and the answer: markdown, LaTeX, quotes, brackets
-_CLOSING = r"[*_`\"'”’)\]}$]"
+BETWEEN = r"(?: to (?:the|this) question)?(?: ?\([^()\n]{0,40}\))?[*_`\"'”’)\]}$]{0,6}\s{0,3}"
 DECORATION = (
     r"(?:[\s*_`$\"'“”‘’«»„(\[{<>:=~≈#|-]"
     r"|\\(?:[(\[,;:!\\]|left[(\[]?|big[(\[]?|(?:text(?:bf|rm|it)?|math(?:bf|rm|it|sf)|mbox|f?boxed|fbox|large|bf|rm)\s?\{?)"
@@ -45,17 +45,20 @@ def pattern(nouns: tuple[str, ...], marks: tuple[str, ...]) -> re.Pattern[str]:
     links = "|".join(
         re.escape(link) + (r"(?!\w)" if is_cased(link[-1]) else "") for link in sorted(LINKS, key=len, reverse=True)
     )
-    between = rf"(?: to (?:the|this) question)?(?: ?\([^()\n]{{0,40}}\))?{_CLOSING}{{0,6}}\s{{0,3}}"
-    return re.compile(rf"(?P<noun>{words}){between}(?:{links})|(?:{'|'.join(marks)})")
+    return re.compile(rf"(?P<noun>{words}){BETWEEN}(?:{links})|(?:{'|'.join(marks)})")
 
 
 def ends(cue: re.Pattern[str], lowered: str) -> list[tuple[int, int]]:
     """Where each cue of a text begins and ends; a noun inside a longer word is none."""
-    return [
-        (found.start(), found.end())
-        for found in cue.finditer(lowered)
-        if not (found["noun"] and _continues_a_word(lowered, found.start()))
-    ]
+    places: list[tuple[int, int]] = []
+    position = 0
+    while found := cue.search(lowered, position):
+        if found["noun"] and _continues_a_word(lowered, found.start()):
+            position = found.start() + 1  # "my_answer choice: B" has the cue "choice:"
+        else:
+            position = found.end()
+            places.append((found.start(), position))
+    return places
 
 
 def in_lower_case(text: str) -> str:

@@ -22,7 +22,8 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.extractors import Extractor, Reading, cues, letters, one_by_one
+from evalframe.extractors import Extractor, Reading, by_expressions, cues, label_columns, letters, one_by_one
+from evalframe.extractors.label_expressions import expressions
 from evalframe.limits import Limits
 
 _CUE = cues.pattern(cues.ANSWER_NOUNS + cues.LABEL_NOUNS, cues.LABEL_MARKS)
@@ -39,7 +40,9 @@ _IN_WORD = r"[^\W\u0e00-\u0fff\u2e80-\ud7ff\uf900-\ufaff]"
 _BEFORE_A_SIGN = r"(?:[^\w)\]}]|[\u0e00-\u0fff\u2e80-\ud7ff\uf900-\ufaff])"
 _EMPHASIS = re.compile(rf"(?<!{_IN_WORD})(_{{1,3}})([^_\n]{{1,80}})\1(?!{_IN_WORD})")
 # full-width letters, digits and signs; minus signs and the dash of "18–24"
-_NARROW = {0xFF01 + place: 0x21 + place for place in range(94)} | dict.fromkeys(map(ord, "−﹣–"), ord("-"))
+_PLAIN_SIGNS = {chr(0xFF01 + place): chr(0x21 + place) for place in range(94)} | dict.fromkeys("−﹣–", "-")
+_NARROW = str.maketrans(_PLAIN_SIGNS)
+_TAG = re.compile(r"</?(?:b|i|u|em|strong|code)>", re.IGNORECASE)
 _SIGNED = re.compile(r"[-+]\d")
 _SIGN = re.compile(rf"(?<!{_IN_WORD})(?<![)\]}}])-(?=\d)")
 
@@ -49,13 +52,15 @@ class Labels:
     """A set of labels, compiled.
 
     Attributes:
-        spellings: The labels as they were given.
+        spellings: The labels as they were given, the longest first.
+        plain: The same, stripped and in plain signs.
         anywhere: Matches a label as a whole word; the number of the group is that of the label, from 1.
         here: The same where the left is bounded already; digits are still no part of a number.
         single: Whether each label is a single letter with a case.
     """
 
     spellings: tuple[str, ...]
+    plain: tuple[str, ...]
     anywhere: re.Pattern[str]
     here: re.Pattern[str]
     single: tuple[bool, ...]
@@ -66,13 +71,14 @@ def compiled(labels: tuple[str, ...], case_sensitive: bool) -> Labels:
     """Compile a set of labels, the longest first where two begin at one place."""
     order = sorted(range(len(labels)), key=lambda index: -len(labels[index]))
     spellings = tuple(labels[index] for index in order)
-    plain = [label.strip().translate(_NARROW) for label in spellings]
+    plain = tuple(label.strip().translate(_NARROW) for label in spellings)
     flags = re.NOFLAG if case_sensitive else re.IGNORECASE
     words = [r"\s+".join(map(re.escape, label.split())) + _right_bound(label) for label in plain]
     anywhere = "|".join(f"({_left_bound(label)}{word})" for label, word in zip(plain, words, strict=True))
     here = "|".join(f"({_left_bound_here(label)}{word})" for label, word in zip(plain, words, strict=True))
     return Labels(
         spellings,
+        plain,
         re.compile(anywhere, flags),
         re.compile(here, flags),
         tuple(len(label) == 1 and cues.is_cased(label) for label in plain),
@@ -114,6 +120,8 @@ def read_label(text: str, labels: Labels) -> Reading:
     """
     if not text.isascii():
         text = text.translate(_NARROW)
+    if "<" in text:
+        text = _TAG.sub(" ", text)
     text = _EMPHASIS.sub(_without_lines, text)
     for whole in (text, text.lstrip(_OPENING).rstrip(_CLOSING)):
         if found := labels.here.fullmatch(whole):
@@ -161,9 +169,31 @@ def _without_lines(emphasis: re.Match[str]) -> str:
 
 
 def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    labels = compiled(tuple(config["labels"]), bool(config.get("case_sensitive", False)))
-    # a walk through each text: cues, bounds by Python's \w and the rules for letters are no column expression
-    return one_by_one(texts, lambda text: read_label(text, labels))
+    case_sensitive = bool(config.get("case_sensitive", False))
+    labels = compiled(tuple(config["labels"]), case_sensitive)
+    found_by = expressions(labels.spellings, labels.plain, case_sensitive)
+
+    def read(text: str) -> Reading:
+        return read_label(text, labels)
+
+    if found_by is None:  # the walk alone: labels with signs or of other scripts are no expression
+        return one_by_one(texts, read)
+
+    def express(part: pl.Series) -> pl.DataFrame:
+        return label_columns.read(
+            in_plain_signs(part), found_by, case_sensitive=case_sensitive, opening=_OPENING, closing=_CLOSING
+        )
+
+    return by_expressions(texts, express, read)
+
+
+def in_plain_signs(texts: pl.Series) -> pl.Series:
+    """Give a column as ``read_label`` sees its texts: narrow letters and signs, no tags."""
+    rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
+    rows = rows.filter(texts.gather(rows).str.contains(f"[{''.join(_PLAIN_SIGNS)}]"))
+    texts = texts.scatter(rows, texts.gather(rows).str.replace_many(_PLAIN_SIGNS))
+    rows = texts.str.contains("<", literal=True).arg_true()
+    return texts.scatter(rows, texts.gather(rows).str.replace_all(f"(?i){_TAG.pattern}", " "))
 
 
 LABEL_SET = Extractor(name="label_set", apply=_label_set, cleans=True)

@@ -5,18 +5,18 @@ Rules: ``whole_text``, ``first_lines``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 import polars as pl
 
-from evalframe.extractors import Extractor, Reading, one_by_one
+from evalframe.extractors import ROWS_AT_ONCE, Extractor
 from evalframe.extractors.cleaning import NO_INK
 from evalframe.limits import Limits
 
-_LINE = re.compile(r"[^\r\n]+")  # \r\n, \n and \r end a line; no answer is cut at a form feed or U+2028
+_NO_INK = "".join(f"\\x{{{ord(char):X}}}" for char in NO_INK)
+# the blanks at the end of a line, its break, and blank lines that follow; the next line keeps its indentation
+_BREAK = rf"[{_NO_INK}]*[\r\n]"
 
 
 def _none(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
@@ -26,25 +26,25 @@ def _none(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.Dat
 
 
 def _take_first(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    lines = int(config.get("lines", 1))
-
-    def read(text: str) -> Reading:
-        return first_lines(text, lines), "ok", "first_lines"
-
-    # a column of lists of lines would cost the memory of all texts again; this stops at the lines that are asked for
-    return one_by_one(texts, read)
-
-
-def first_lines(text: str, lines: int) -> str:
     r"""Give the first ``lines`` lines that are not blank, joined by a newline; all of them where there are fewer.
 
-    Blanks at the end of a line go, and those at both ends of the result; a later line keeps its indentation.
-
-    >>> first_lines("\n  def f():  \n\n      return 1\nnotes", 2)
-    'def f():\n      return 1'
+    ``\r\n``, ``\n`` and ``\r`` end a line: no answer is cut at a form feed or U+2028. Blanks at the end of a line go; a
+    later line keeps its indentation. The texts are clean: they begin and end with ink.
     """
-    full = (line.group().rstrip(NO_INK) for line in _LINE.finditer(text) if line.group().strip(NO_INK))
-    return "\n".join(islice(full, lines)).strip(NO_INK)
+    lines = int(config.get("lines", 1))
+    text = pl.col("text")
+    if lines == 1:  # what is behind the first line is never looked at
+        for end in "\n\r":
+            text = text.str.splitn(end, 2).struct.field("field_0")
+        first = text.str.strip_chars_end(NO_INK)
+    else:
+        first = text.str.replace_all(_BREAK, "\n").str.split("\n").list.head(lines).list.join("\n")
+    # a part at a time: the lines of all texts at once would cost their memory again
+    parts = [
+        texts.slice(start, ROWS_AT_ONCE).to_frame("text").select(first.alias("extracted_output"))
+        for start in range(0, max(len(texts), 1), ROWS_AT_ONCE)
+    ]
+    return pl.concat(parts).with_columns(extraction_status=pl.lit("ok"), extraction_rule=pl.lit("first_lines"))
 
 
 NONE = Extractor(name="none", apply=_none, cleans=True)

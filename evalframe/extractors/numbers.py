@@ -1,7 +1,8 @@
 r"""The extraction type ``number``: the number that a reply answers with, as a canonical decimal string.
 
 Which one: the last explicit answer that holds a number, else the last number of the text. What is a number:
-``number_scan``; how it is written: ``decimals``.
+``number_scan``; how it is written: ``decimals``. Most texts are read by expressions (``number_columns``), which give
+what the walk here gives.
 
 Rules, of what took the answer: ``boxed`` (``\boxed{42}``), ``hashes`` (``#### 42``), ``cue`` (``the answer is 42``,
 ``Answer: 42``, in the languages of ``cues.ANSWER_NOUNS``), ``last_number``; each with `` percent`` where a percent sign
@@ -20,7 +21,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from evalframe.extractors import Extractor, Reading, cues, one_by_one
+from evalframe.extractors import Extractor, Reading, by_expressions, cues, number_columns
 from evalframe.extractors.algebra import AROUND, is_in_a_term
 from evalframe.extractors.latex import boxes, braces
 from evalframe.extractors.number_scan import Found, in_plain_signs, scan
@@ -90,9 +91,9 @@ def _marked(text: str, mark: Mark, numbers: list[Found], places: list[int]) -> F
         last = bisect_left(places, mark.end) - 1
         if last < 0 or places[last] < mark.start:
             return None
-        found = numbers[last]
-        before = text[max(mark.start, found.start - AROUND) : found.start]
-        return None if is_in_a_term(before, text[found.end : min(mark.end, found.end + AROUND)]) else found
+        boxed = numbers[last]
+        before = text[max(mark.start, boxed.start - AROUND) : boxed.start]
+        return None if is_in_a_term(before, text[boxed.end : min(mark.end, boxed.end + AROUND)]) else boxed
     found = _next_to(text, mark.start, numbers, places)
     if found is None or (mark.rule == "hashes" and _HEADING.match(text, found.end)):
         return None
@@ -111,8 +112,8 @@ def _next_to(text: str, end: int, numbers: list[Found], places: list[int]) -> Fo
 
 
 def _number(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    # a walk through each text: fractions, boxes and cues are balanced and placed, which no column expression is
-    return one_by_one(texts, read_number)
+    # the walk is for fractions, terms and the like: they are balanced and placed, which no column expression is
+    return by_expressions(texts, number_columns.read, read_number)
 
 
 NUMBER = Extractor(name="number", apply=_number, cleans=True)

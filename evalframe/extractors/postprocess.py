@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,7 @@ import polars as pl
 
 from evalframe.errors import UnknownNameError
 from evalframe.extractors import Extractor
+from evalframe.extractors.characters import letters, lowered_otherwise
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
 from evalframe.words import WHITE_SPACE
@@ -75,10 +76,11 @@ def apply(texts: pl.Series, config: Mapping[str, Any], limits: Limits = DEFAULT_
     """
     rule = _rule(str(config["rule"]))
     frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    taken = frame.with_columns(rule.value.alias("value"), rule.reason.alias("reason"), rule.exact.alias("exact"))
+    columns = rule.columns()
+    taken = frame.with_columns(value=columns.value, reason=columns.reason, exact=columns.exact)
     values, reasons, exact = taken["value"], taken["reason"], taken["exact"]
     if not exact.all():
-        # row by row: what the expressions can not do exactly, see RULES
+        # row by row: what the expressions can not do exactly
         rows = (~exact).arg_true()
         pairs = [rule.one(text) for text in frame["text"].gather(rows).to_list()]
         values = values.scatter(rows, pl.Series([value for value, _ in pairs], dtype=pl.String))
@@ -90,22 +92,33 @@ def apply(texts: pl.Series, config: Mapping[str, Any], limits: Limits = DEFAULT_
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """What a rule gives for a column ``text``, by polars.
+
+    Attributes:
+        value: The answer.
+        reason: How it was come by.
+        exact: For which texts both are exactly what the rule's plain function gives.
+    """
+
+    value: pl.Expr
+    reason: pl.Expr
+    exact: pl.Expr = field(default_factory=lambda: pl.lit(True))
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """One rule.
 
     Attributes:
         meaning: One line.
         one: The definition: the text's answer (None: there is none) and how it was come by.
-        value: The answer, of the column ``text``, by polars.
-        reason: How it was come by, by polars.
-        exact: For which texts ``value`` and ``reason`` are exactly what ``one`` gives.
+        columns: The same for whole columns.
     """
 
     meaning: str
     one: Callable[[str], tuple[str | None, str]]
-    value: pl.Expr
-    reason: pl.Expr
-    exact: pl.Expr
+    columns: Callable[[], Columns]
 
 
 def _rule(name: str) -> Rule:
@@ -168,45 +181,59 @@ def _without_last_break(text: str) -> str:
 
 
 _TEXT = pl.col("text")
-_ALWAYS = pl.lit(True)
-_STRIPPED = _TEXT.str.strip_chars(WHITE_SPACE)
-_ASCII = ~_TEXT.str.contains(r"[^\x00-\x7f]")
-_ALONE = _TEXT.str.extract(r"(?:^|[^A-Za-z])([A-E])(?:[^A-Za-z]|$)")
-_ANYWHERE = _TEXT.str.extract(r"([A-E])")
-_LINE_1 = _STRIPPED.str.extract(f"^([^{LINE_ENDS}]+)").str.strip_chars(WHITE_SPACE)
+# one fence, not indented, of three backticks, in a text that has no others
+_ONE_FENCE = r"(?s)(?:^|\n)```[^`\n]*\n(?:(.*)\n)? {0,3}```[ \t]*(?:\n|$)"
+
+
+def _stripped() -> Columns:
+    return Columns(_TEXT.str.strip_chars(WHITE_SPACE), pl.lit("strip_whitespace"))
+
+
+def _lower() -> Columns:
+    return Columns(_TEXT.str.to_lowercase(), pl.lit("lower"), ~_TEXT.str.contains(f"[{lowered_otherwise()}]"))
+
+
+def _letters() -> Columns:
+    beside = f"[^{letters()}]"
+    alone = _TEXT.str.extract(rf"(?:^|{beside})([A-E])(?:{beside}|$)")
+    value = pl.coalesce(alone, _TEXT.str.extract("([A-E])"))
+    reason = (
+        pl.when(alone.is_not_null()).then(pl.lit("stands_alone")).when(value.is_not_null()).then(pl.lit("anywhere"))
+    )
+    return Columns(value, reason.otherwise(pl.lit("no_letter")))
+
+
+def _code_blocks() -> Columns:
+    # which fence closes which, indented, in prose or one of many, is no regular language
+    has_fence = _TEXT.str.contains("```", literal=True)
+    is_one = (
+        (_TEXT.str.count_matches("```", literal=True) == 2)
+        & ~_TEXT.str.contains_any(["````", "\r"])
+        & _TEXT.str.contains(_ONE_FENCE)
+    )
+    return Columns(
+        pl.when(has_fence).then(_TEXT.str.extract(_ONE_FENCE).fill_null("")).otherwise(_TEXT),
+        pl.when(has_fence).then(pl.lit("fence")).otherwise(pl.lit("no_fence")),
+        ~has_fence | is_one,
+    )
+
+
+def _first_lines() -> Columns:
+    # a line feed is found faster than any of the other ends of a line
+    head = _TEXT.str.strip_chars_start(WHITE_SPACE).str.splitn("\n", 2).struct.field("field_0")
+    value = head.str.extract(f"^([^{LINE_ENDS}]+)").str.strip_chars(WHITE_SPACE)
+    return Columns(value, pl.when(value.is_null()).then(pl.lit("no_line")).otherwise(pl.lit("extract_first_line")))
+
 
 RULES: Mapping[str, Rule] = MappingProxyType({
-    "none": Rule(
-        "unchanged", lambda text: (text, "none"),
-        value=_TEXT, reason=pl.lit("none"), exact=_ALWAYS,
-    ),
+    "none": Rule("unchanged", lambda text: (text, "none"), lambda: Columns(_TEXT, pl.lit("none"))),
     "strip_whitespace": Rule(
-        "without leading and trailing white space", lambda text: (text.strip(), "strip_whitespace"),
-        value=_STRIPPED, reason=pl.lit("strip_whitespace"), exact=_ALWAYS,
+        "without leading and trailing white space", lambda text: (text.strip(), "strip_whitespace"), _stripped
     ),
-    # polars knows a newer Unicode than Python: 55 code points are lowered otherwise, 9,272 more are letters
-    "lower": Rule(
-        "lower case", lambda text: (text.lower(), "lower"),
-        value=_TEXT.str.to_lowercase(), reason=pl.lit("lower"), exact=_ASCII,
-    ),
-    "extract_letter": Rule(
-        "the first A-E that stands alone, else the first A-E", _letter,
-        value=pl.coalesce(_ALONE, _ANYWHERE),
-        reason=pl.when(_ALONE.is_not_null()).then(pl.lit("stands_alone"))
-                 .when(_ANYWHERE.is_not_null()).then(pl.lit("anywhere")).otherwise(pl.lit("no_letter")),
-        exact=_ASCII,
-    ),
-    # a fence closes with at least as many backticks as it opened with: no regular language
-    "extract_code_block": Rule(
-        "the body of the first closed fence, else the text", _code_block,
-        value=_TEXT, reason=pl.lit("no_fence"), exact=~_TEXT.str.contains("```", literal=True),
-    ),
-    "extract_first_line": Rule(
-        "the first non-blank line, stripped", _first_line,
-        value=_LINE_1,
-        reason=pl.when(_LINE_1.is_null()).then(pl.lit("no_line")).otherwise(pl.lit("extract_first_line")),
-        exact=_ALWAYS,
-    ),
+    "lower": Rule("lower case", lambda text: (text.lower(), "lower"), _lower),
+    "extract_letter": Rule("the first A-E that stands alone, else the first A-E", _letter, _letters),
+    "extract_code_block": Rule("the body of the first closed fence, else the text", _code_block, _code_blocks),
+    "extract_first_line": Rule("the first non-blank line, stripped", _first_line, _first_lines),
 })  # fmt: skip
 
 POST_PROCESS = Extractor("post_process", apply, cleans=False)

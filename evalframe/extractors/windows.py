@@ -1,0 +1,130 @@
+r"""Where the cues of a column of texts may be, and what stands behind each: the first step of reading by expressions.
+
+A column is searched once for the *stems* of all cues. Each place is one row of a frame: the byte where the stem begins,
+the character before it, and a window on the text from there. What is decided on a window is decided by two expressions:
+a wide one, which takes at least every place that the walk takes for a cue with an answer, and a strict one, which takes
+only places of which it is proven that the walk takes the same answer there. A text whose last place that the wide one
+takes is taken by the strict one is read; any other is left to the walk. Both run in Rust's engine, so that every class
+is spelled out: its ``\w``, ``\s`` and ``\b`` are not Python's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import product
+
+import polars as pl
+
+from evalframe.extractors import cues
+from evalframe.extractors.characters import has_capital, in_rust
+
+WINDOW_BYTES = 512  # longer than any cue with its note in brackets
+MOST_PLACES = 200  # a text with more is left to the walk
+_MOST_LETTERS = 3  # of a stem outside ASCII: each doubles the stems
+
+_MARK_STEMS = {
+    r"<answer>": ("<answer>",), r"<label>": ("<label>",), r"\\[fc]?box(?:ed)?[ ]?\{": (r"\box", r"\fbox", r"\cbox"),
+    r"(?<!#)####(?!#)": ("####",),
+    r"\bi (?:would |will )?(?:choose|pick|select|go with|opt for)(?!\w)":
+        ("i would ", "i will ", "i choose", "i pick", "i select", "i go with", "i opt for"),
+    r"选择?": ("选",),
+}  # fmt: skip
+_LOOK_AROUND = re.compile(r"\(\?(?:<!#|!#|!\\w)\)|\\b")
+
+
+def stems(nouns: Iterable[str], marks: Iterable[str]) -> list[str]:
+    """Give literals such that each cue begins with one of them, in some case of its ASCII letters; none begins another.
+
+    >>> stems(["answer", "ans", "réponse"], ["<answer>"])
+    ['<answer>', 'ans', 'rÉponse', 'réponse']
+    """
+    found = {stem for mark in marks for stem in _MARK_STEMS[mark]}
+    found.update(*map(_spellings, nouns))
+    return sorted(stem for stem in found if not any(stem != other and stem.startswith(other) for other in found))
+
+
+def _spellings(noun: str) -> list[str]:
+    letters: list[tuple[str, ...]] = []
+    n_cased = 0
+    for char in noun:
+        cased = not char.isascii() and has_capital(char)
+        n_cased += cased
+        if n_cased > _MOST_LETTERS:
+            break
+        letters.append((char, char.upper()) if cased else (char,))
+    return list(map("".join, product(*letters)))
+
+
+def wide(nouns: Iterable[str], marks: Iterable[str]) -> str:
+    """Spell ``cues.pattern`` for Rust's engine, without what it can not look at: it takes at least what that takes."""
+    links = "|".join(map(re.escape, sorted(cues.LINKS, key=len, reverse=True)))
+    seen = "|".join(_LOOK_AROUND.sub("", mark) for mark in marks)
+    return f"(?i:(?:{_words(nouns)}){in_rust(cues.BETWEEN)}(?:{links})|{seen})"
+
+
+def hides_another(nouns: Iterable[str], all_stems: Iterable[str]) -> str:
+    """Take a noun whose note in brackets holds another cue, which is then none: ``answer (the answer is 5): 6``."""
+    others = "|".join(map(re.escape, all_stems))
+    return rf"^(?i:(?:{_words(nouns)})(?: to (?:the|this) question)? ?\([^()\n]{{0,40}}(?:{others}))"
+
+
+def _words(nouns: Iterable[str]) -> str:
+    return "|".join(map(re.escape, sorted(nouns, key=len, reverse=True)))
+
+
+def windows(texts: pl.Series, all_stems: list[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """Find the stems in a column.
+
+    Args:
+        texts: String, without nulls.
+        all_stems: As ``stems`` gives them.
+
+    Returns:
+        One row for each place, in order: ``row`` of the text, ``start`` (byte), ``before`` (the character before: empty
+        at the beginning, null where it is not ASCII), ``window`` and ``cut`` (whether the text goes on behind it); and
+        for each text whether it has too many places to look at.
+    """
+    rows = pl.DataFrame({"text": texts}).with_row_index("row")
+    in_ascii = [stem for stem in all_stems if stem.isascii()]
+    others = [stem for stem in all_stems if not stem.isascii()]
+    # few texts have a letter of the others, and to look for those takes three times as long
+    letters = "".join(sorted({char for stem in others for char in stem if not char.isascii()}))
+    text = pl.col("text")
+    some = rows.filter(text.str.len_bytes() != text.str.len_chars()).filter(text.str.contains(f"[{letters}]"))
+    found = pl.concat([_find(rows, in_ascii), _find(some, others)]).sort("row", "start")
+    n_places = found.group_by("row").len()
+    crowded = n_places.filter(pl.col("len") > MOST_PLACES)["row"]
+    places = found.filter(~pl.col("row").is_in(crowded.implode())) if len(crowded) else found
+    before = _ascii_or_null(pl.col("bytes").bin.slice(pl.col("start").cast(pl.Int64) - 1, 1))
+    end = pl.col("start") + WINDOW_BYTES
+    # a window ends where a character ends: at most three bytes earlier
+    length = pl.lit(WINDOW_BYTES - 3, dtype=pl.UInt32)
+    for back in (2, 1, 0):
+        following = pl.col("bytes").bin.slice(end - back, 1)
+        length = pl.when(_is_inside_a_character(following)).then(length).otherwise(WINDOW_BYTES - back)
+    seen = places.select(
+        "row",
+        "start",
+        pl.when(pl.col("start") == 0).then(pl.lit("")).otherwise(before).alias("before"),
+        pl.col("bytes").bin.slice(pl.col("start"), length).cast(pl.String).alias("window"),
+        (pl.col("bytes").bin.size() > end).alias("cut"),
+    )
+    return seen, rows["row"].is_in(crowded.implode())
+
+
+def _find(rows: pl.DataFrame, literals: list[str]) -> pl.DataFrame:
+    """Give a row for each place, with the bytes of its text; of a text with far too many only so many."""
+    places = pl.col("text").str.find_many(literals, ascii_case_insensitive=True, overlapping=True)
+    found = rows.select(
+        "row", pl.col("text").cast(pl.Binary).alias("bytes"), places.list.head(MOST_PLACES + 1).alias("start")
+    )
+    return found.filter(pl.col("start").list.len() > 0).explode("start", empty_as_null=True)
+
+
+def _is_inside_a_character(byte: pl.Expr) -> pl.Expr:
+    return (byte >= pl.lit(b"\x80")) & (byte < pl.lit(b"\xc0"))
+
+
+def _ascii_or_null(byte: pl.Expr) -> pl.Expr:
+    return pl.when(byte < pl.lit(b"\x80")).then(byte).cast(pl.String)
