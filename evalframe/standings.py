@@ -75,7 +75,8 @@ def leaderboard(
         common: Only units that have a score of every model that has any.
         ties: ``split``: models that tie share the win, and win rates add up to 1; ``all``: each gets it.
         n_resamples: 1 or more; None: ``limits.n_resamples``.
-        seed: Of the bootstrap. Draws depend on it, on the task ids and the numbers of their samples, on nothing else.
+        seed: Of the bootstrap. Draws depend on it, on the task ids and on the scores that are compared, whatever the
+            order of rows and the number of threads.
         limits: The table of numbers.
 
     Notes: tasks that are in no combined mean; models that were scored on different numbers of samples; pairs whose

@@ -3,6 +3,8 @@
 A stratum is a set of units that are drawn together; what is drawn are counts of units, so that every series (a model,
 a pair of models) sees the same draw. A resample takes n - 1 of n units, with replacement: the plain n of n gives
 intervals that are too narrow by sqrt((n - 1)/n), which is grave where strata have two or three units.
+
+Where units are of few kinds (0/1 scores), it is the kinds that are drawn, by one multinomial.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from evalframe.limits import Limits
 
 Array = NDArray[np.float64]
 BYTES_PER_CELL = 24  # of an index, a count and the count as a float
+FEW_COLUMNS = 6
+UNITS_A_KIND = 20  # a binomial draw costs as much as the draws of so many units
+LOOK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +110,48 @@ def resampled_sums(
     n = len(columns)
     exact = on_exact_grid(columns, n)
     draws = generator(seed, label)
-    step = max(1, max_bytes // (BYTES_PER_CELL * n))
+    kinds, of_kind = _kinds(exact)
+    step = max(1, max_bytes // (BYTES_PER_CELL * len(kinds)))
     for start in range(0, n_resamples, step):
         rows = slice(start, min(start + step, n_resamples))
         k = rows.stop - rows.start
-        units = draws.integers(0, n, (k, n - 1))
-        units += (np.arange(k) * n)[:, None]
-        counts = np.bincount(units.ravel(), minlength=k * n).reshape(k, n)
-        yield rows, counts.astype(np.float64) @ exact
+        if of_kind is None:
+            yield rows, _sums_of_units(exact, draws.integers(0, n, (k, n - 1), dtype=np.int32))
+        else:
+            yield rows, draws.multinomial(n - 1, of_kind / n, size=k).astype(np.float64) @ kinds
+
+
+def _sums_of_units(columns: Array, units: NDArray[np.int32]) -> Array:
+    """Sum the columns (n, c) over drawn units (resamples, n - 1): (resamples, c).
+
+    A column that is the same for all units needs no draw; a few are gathered, many are summed by counts of units. On
+    the exact grid both give the same.
+    """
+    (k, size), n = units.shape, len(columns)
+    sums: Array = np.broadcast_to(columns[0] * size, (k, columns.shape[1])).copy()
+    varying = np.flatnonzero(np.ptp(columns, axis=0))
+    if len(varying) <= FEW_COLUMNS:
+        for column in varying:
+            sums[:, column] = np.ascontiguousarray(columns[:, column]).take(units).sum(axis=1)
+        return sums
+    places = units + (np.arange(k, dtype=np.int64) * n)[:, None]
+    counts = np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
+    sums[:, varying] = counts.astype(np.float64) @ columns[:, varying]
+    return sums
+
+
+def _kinds(columns: Array) -> tuple[Array, NDArray[np.int64] | None]:
+    """Give the distinct rows and how many there are of each, where they are few; else the rows themselves and None.
+
+    How often each kind is drawn is multinomial, which is the same distribution as counting drawn units, at a cost that
+    does not grow with their number: 0/1 scores of four models have at most 16 kinds.
+    """
+    n = len(columns)
+    # a look at some rows tells at once where nearly all differ, and spares the sort
+    if n < UNITS_A_KIND or len(np.unique(columns[:LOOK], axis=0)) * UNITS_A_KIND > n:
+        return columns, None
+    kinds, counts = np.unique(columns, axis=0, return_counts=True)
+    return (kinds, counts.astype(np.int64)) if len(kinds) * UNITS_A_KIND <= n else (columns, None)
 
 
 def interval(resampled: Array, *, level: float = 0.95) -> tuple[Array, Array]:
@@ -137,7 +176,7 @@ def resamples_of(n_resamples: int | None, limits: Limits) -> int:
 def generator(seed: int, label: str) -> np.random.Generator:
     """Give the random numbers of a seed and a label: the same in every process."""
     digest = hashlib.blake2b(f"{seed}\0{label}".encode(), digest_size=16).digest()
-    return np.random.default_rng(int.from_bytes(digest))
+    return np.random.Generator(np.random.SFC64(int.from_bytes(digest)))
 
 
 def on_exact_grid(columns: Array, draws: int) -> Array:
