@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from evalframe.metrics.pairing import Targets, row_chunks
 from evalframe.metrics.record import Metric
 from evalframe.sandbox.policy import Policy
 
@@ -16,9 +19,17 @@ WHITE_SPACE = (
 
 def equals_a_target(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Give 1 where the stripped prediction is one of the stripped targets, else 0; without a target 0."""
-    stripped = pl.col("targets").list.eval(pl.element().str.strip_chars(WHITE_SPACE))
-    equal = stripped.list.contains(pl.col("prediction").str.strip_chars(WHITE_SPACE))
-    return frame.select(score=equal.cast(pl.Float64))
+    chunks = [_equal(targets) for targets in row_chunks(frame)]
+    return pl.DataFrame({"score": np.concatenate([np.zeros(0), *chunks])})
+
+
+def _equal(targets: Targets) -> NDArray[np.float64]:
+    predictions = targets.predictions.str.strip_chars(WHITE_SPACE).gather(targets.rows)
+    equal = predictions == targets.texts.str.strip_chars(WHITE_SPACE)
+    scores = np.zeros(len(targets.predictions))
+    scores[targets.rows[equal.to_numpy()]] = 1.0
+    scores[targets.has_none] = 0.0  # their stand-in is an empty text
+    return scores
 
 
 EXACT_MATCH = Metric(

@@ -60,7 +60,8 @@ def row_chunks(frame: pl.DataFrame) -> Iterator[Targets]:
     """Cut a frame with ``prediction`` and ``targets`` into chunks of rows, targets exploded."""
     for chunk in frame.iter_slices(CHUNK_ROWS):
         counts = chunk["targets"].list.len().to_numpy()
-        texts = chunk["targets"].explode(empty_as_null=True).fill_null("")
+        texts = chunk["targets"].explode(empty_as_null=True)
+        texts = texts.fill_null("") if texts.null_count() else texts
         at_least_1 = np.maximum(counts, 1).astype(np.int64)
         ends = np.cumsum(at_least_1)
         rows = np.repeat(np.arange(chunk.height), at_least_1)

@@ -115,7 +115,10 @@ class Metric:
             )
         if nulls := frame["prediction"].null_count():
             raise SchemaError(f"the metric {self.name!r} was given {nulls} null predictions; leave these rows out")
-        columns = ["prediction", pl.col("targets").cast(TEXTS).list.drop_nulls(), *self.needs]
+        targets = frame["targets"].cast(TEXTS)
+        if targets.explode(empty_as_null=False, keep_nulls=False).null_count():  # rare, and dropping takes its time
+            targets = targets.list.drop_nulls()
+        columns = ["prediction", targets, *self.needs]
         try:
             result = self.compute(frame.select(columns), policy)
         except EvalframeError:

@@ -1,11 +1,17 @@
 """numeric_match: exact where floats are not."""
 
+from decimal import Decimal
+
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalframe.errors import OptionError
+from evalframe.extractors import extract
 from evalframe.metrics import score
 from evalframe.metrics.numeric import NUMERIC_MATCH, numeric_match
+from tests.references.plain_metrics import numbers_agree
 
 
 @pytest.mark.parametrize(
@@ -60,3 +66,31 @@ def test_a_tolerance_is_a_number_from_0_up(bad: object) -> None:
 def test_rows_keep_their_own_targets() -> None:
     frame = pl.DataFrame({"prediction": ["1", "x", "3", "4"], "targets": [["2", "1"], ["1"], [], ["3", "5"]]})
     assert NUMERIC_MATCH.measure(frame)["score"].to_list() == [1, 0, 0, 0]
+
+
+# numbers of all sizes, near each other and near the tolerances, beyond the floats on both ends
+digits = st.text("0123456789", min_size=1, max_size=25)
+written = st.one_of(
+    st.integers(-50, 50).map(str),
+    st.builds("{}.{}".format, digits, digits),
+    st.builds("-{}".format, digits),
+    st.builds("{}e{}".format, digits, st.sampled_from([-5000, -320, -308, -9, 9, 22, 300, 308, 309, 5000])),
+    st.builds(lambda n, step: str(Decimal(n) + step * Decimal("1e-9")), st.integers(0, 9), st.integers(-3, 3)),
+    st.builds(lambda n, step: str(Decimal(n) + step * Decimal("1e-26")), st.integers(0, 9), st.integers(-3, 3)),
+    st.sampled_from(["9007199254740992", "9007199254740993", "none", "", "0.1", "0.100000001", "0.1000000010000001"]),
+)
+tolerance = st.sampled_from([0.0, 1e-320, 1e-26, 1e-9, 0.01, 0.5, 1.0, 1e300, 1.7e308])
+
+
+@given(st.lists(st.tuples(written, st.lists(written, max_size=3)), max_size=6), tolerance, tolerance)
+def test_columns_equal_the_plain_definition(rows: list[tuple[str, list[str]]], abs_tol: float, rel_tol: float) -> None:
+    frame = pl.DataFrame(rows, schema={"prediction": pl.String, "targets": pl.List(pl.String)}, orient="row")
+    plain = [
+        numbers_agree(read(prediction), [read(target) for target in targets], abs_tol=abs_tol, rel_tol=rel_tol)
+        for prediction, targets in rows
+    ]
+    assert numeric_match(abs_tol=abs_tol, rel_tol=rel_tol).measure(frame)["score"].to_list() == plain
+
+
+def read(text: str) -> str | None:
+    return extract(pl.Series([text]), {"type": "number"})["extracted_output"][0]

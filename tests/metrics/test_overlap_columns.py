@@ -1,7 +1,8 @@
 """The columnar engine equals the plain definition on every row: not nearly, but to the last bit."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from evalframe.metrics import bitmasks, longtexts, pairing
 from evalframe.metrics.overlap import shared_scores
 from evalframe.metrics.pairing import Pairs
+from evalframe.metrics.record import OneOf, sharing_work
+from evalframe.registry import METRICS
 from tests.references import plain_metrics as plain
 
 Rows = list[tuple[str, list[str]]]
@@ -33,8 +36,8 @@ def assert_plain(rows: Rows) -> None:
 
 
 # few words, so that n-grams of all orders match, repeat and overlap; scripts and marks; nothing at all
-WORDS = ["a", "A", "b", "c", "the", "whales", "internationalisation", "x²", "İ", "ΑΣ", "नदी", "水", "e\u0301", "\u200d", "!",
-         "\n", "\x00", "\u2028", "ſ"]  # fmt: skip
+WORDS = ["a", "A", "b", "c", "the", "whales", "internationalisation", "x²", "İ", "ΑΣ", "नदी", "水", "e\u0301", "\u200d",
+         "!", "\n", "\x00", "\u2028", "ſ"]  # fmt: skip
 texts = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join) | st.text(max_size=10)
 few = st.lists(st.sampled_from("abc"), max_size=40).map(" ".join)
 some_rows = st.lists(st.tuples(texts | few, st.lists(texts | few, max_size=4)), max_size=8)
@@ -98,3 +101,23 @@ def test_long_texts_are_compared_as_short_ones(a: list[int], b: list[int], order
     first, second = np.split(ids, [len(a)])
     assert shared.matches[:, 0].tolist() == longtexts.clipped_matches(first, second, orders)
     assert shared.common.tolist() == [longtexts.longest_common(first, second)]
+
+
+def test_metrics_that_share_their_work_do_it_once() -> None:
+    asked = []
+
+    def counted(frame: pl.DataFrame, kinds: Sequence[str]) -> Mapping[str, pl.DataFrame]:
+        asked.append((frame.height, list(kinds)))
+        return shared_scores(frame, kinds)
+
+    frames = [as_frame([("a b", ["a"]), ("c", ["c d", "c"])]), as_frame([("a b", ["a", "a b"])])]
+    originals = [METRICS.get(name) for name in ("bleu_4", "corpus_bleu_4", "exact_match", "f1")]
+    counting = [
+        replace(metric, compute=OneOf(counted, metric.name)) if isinstance(metric.compute, OneOf) else metric
+        for metric in originals
+    ]
+    sharing = sharing_work(counting)
+    for frame in [*frames, frames[0].clone()]:
+        for shared, alone in zip(sharing, originals, strict=True):
+            assert shared.measure(frame).equals(alone.measure(frame))
+    assert asked == [(2, ["bleu_4", "corpus_bleu_4", "f1"]), (1, ["bleu_4", "corpus_bleu_4", "f1"])]
