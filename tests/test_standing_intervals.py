@@ -33,17 +33,20 @@ def scores_of(*records: dict[str, Any]) -> pl.DataFrame:
     return from_records(records, SCORES).sort(SCORES.key)
 
 
-def test_few_or_equal_scores_of_0_and_1_get_wilson() -> None:
+def test_scores_of_0_and_1_in_one_stratum_get_wilson() -> None:
     few = leaderboard(scores_of(*graded("a", "t", [1.0] * 5 + [0.0] * 4)), **FAST).row(0, named=True)
     lo, hi = wilson(5, 9)
     assert (few["mean_ci_lo"], few["mean_ci_hi"], few["ci_method"]) == (pytest.approx(lo), pytest.approx(hi), "wilson")
-    many = [1.0] * 30
-    assert leaderboard(scores_of(*graded("a", "t", many)), **FAST)["ci_method"].to_list() == ["wilson"]
-    assert leaderboard(scores_of(*graded("a", "t", [*many, 0.0])), **FAST)["ci_method"].to_list() == ["bootstrap"]
+    for many in ([1.0] * 30, [1.0] * 30 + [0.0], [1.0, 0.0] * 40):
+        assert leaderboard(scores_of(*graded("a", "t", many)), **FAST)["ci_method"].to_list() == ["wilson"]
+
+
+def test_averages_over_repeats_get_wilson_only_where_they_are_few() -> None:
+    calls = [(i, k) for i in range(40) for k in range(2)]
+    repeated = scores_of(*(call("a", "t", i, float((i + k) % 3 == 0)) | {"repeat": k} for i, k in calls))
+    assert leaderboard(repeated, **FAST)["ci_method"].to_list() == ["bootstrap"]
     wide = Limits(few_units=100)
-    assert leaderboard(scores_of(*graded("a", "t", [*many, 0.0])), limits=wide, **FAST)["ci_method"].to_list() == [
-        "wilson"
-    ]
+    assert leaderboard(repeated, limits=wide, **FAST)["ci_method"].to_list() == ["wilson"]
 
 
 def test_single_sample_tasks_are_one_stratum() -> None:
