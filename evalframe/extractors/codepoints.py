@@ -9,6 +9,8 @@ from re import _compiler, _parser  # type: ignore[attr-defined]
 from re import _constants as node  # type: ignore[attr-defined]
 from typing import Any
 
+import numpy as np
+
 Ranges = tuple[tuple[int, int], ...]  # first and last code point of each run, in order
 
 _MEANT = int(re.IGNORECASE | re.DOTALL | re.ASCII | re.UNICODE)  # the flags that one character heeds
@@ -32,7 +34,7 @@ def taken_by(op: Any, av: Any, flags: int, *, ascii_only: bool) -> Ranges:
     return _scanned(op, tuple(av) if op is node.IN else av, int(flags) & _MEANT, ascii_only)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _scanned(op: Any, av: Any, flags: int, ascii_only: bool) -> Ranges:
     state = _parser.State()
     state.flags = flags
@@ -45,7 +47,8 @@ def _scanned(op: Any, av: Any, flags: int, ascii_only: bool) -> Ranges:
 @lru_cache(maxsize=2)
 def _alphabet(ascii_only: bool) -> str:
     """Give every character that a text may hold, in order; a surrogate is none."""
-    return "".join(map(chr, range(0x80) if ascii_only else [*range(0xD800), *range(0xE000, 0x110000)]))
+    codes = np.arange(0x80 if ascii_only else 0x110000, dtype="<u4")
+    return codes[(codes < 0xD800) | (codes > 0xDFFF)].tobytes().decode("utf-32-le")
 
 
 def complement(ranges: Ranges, *, ascii_only: bool) -> Ranges:

@@ -26,7 +26,14 @@ from evalframe.extractors.cleaning import NO_INK
 from evalframe.extractors.regex_process import FOUND, Search, search_all
 from evalframe.extractors.routing import Program, disputed, program, sieve
 from evalframe.limits import Limits
-from evalframe.sandbox.regex_worker import FLAGS
+from evalframe.sandbox.regex_worker import FLAGS, GROUP_UNSET, NO_MATCH, OK, WORDS
+from evalframe.words import ExtractionStatus
+
+_STATUS: dict[str, ExtractionStatus] = {"time_limit": "timeout", "memory_limit": "timeout"}
+_MANY_TEXTS = (
+    10_000  # from here on it pays to spell a pattern for all of Unicode, which takes some hundredths of a second
+)
+_SHORT_CHARS = 400  # a class of few ranges is no slower for all of Unicode
 
 
 def _regex(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
@@ -44,27 +51,27 @@ def _extract(texts: pl.Series, config: Mapping[str, Any], limits: Limits, *, las
     most = limits.regex_text_chars
     side = "last" if last else "first"
     if (texts.str.len_bytes() <= most).all():  # no text has more characters than bytes
-        return find(texts, search).select(**_reading(f"{side}_match"))
+        return _readings(find(texts, search), f"{side}_match")
     long = texts.str.len_chars() > most
     cut = texts.str.tail(most) if last else texts.str.head(most)
-    readings = find(texts.zip_with(~long, cut), search).select(**_reading(f"{side}_match"))
+    readings = _readings(find(texts.zip_with(~long, cut), search), f"{side}_match")
     where = pl.when(long).then(pl.lit(f" in the {side} {most} characters")).otherwise(pl.lit(""))
     return readings.with_columns(pl.col("extraction_rule") + where)
 
 
-def _reading(rule: str) -> dict[str, pl.Expr]:
+def _readings(found: pl.DataFrame, rule: str) -> pl.DataFrame:
     """Make the columns of an extractor out of those of ``FOUND``."""
-    word, answer = pl.col("word"), pl.col("answer")
-    has_ink = (answer.str.strip_chars(NO_INK) != "").fill_null(False)
-    reason = pl.when(answer.is_null()).then(word).otherwise(pl.lit("empty_group"))
-    no_answer = (
-        pl.when(word.is_in(["time_limit", "memory_limit"])).then(pl.lit("timeout")).otherwise(pl.lit("no_match"))
+    outcomes: list[tuple[ExtractionStatus, str]] = [(_STATUS.get(word, "no_match"), word) for word in WORDS]
+    # behind the words: an answer that holds ink, and one that holds none
+    outcomes += [("ok", rule), ("no_match", "empty_group")]
+    found = found.with_columns(has_ink=pl.col("answer").str.strip_chars(NO_INK) != "")
+    has_ink = pl.col("has_ink")  # null where there is no answer
+    outcome = pl.when(has_ink).then(len(WORDS)).when(~has_ink).then(len(WORDS) + 1).otherwise("word")
+    read = found.select(pl.when(has_ink).then("answer").alias("extracted_output"), outcome.alias("outcome"))
+    status, reason = (
+        pl.Series(column, dtype=pl.String).gather(read["outcome"]) for column in zip(*outcomes, strict=True)
     )
-    return {
-        "extracted_output": pl.when(has_ink).then(answer),
-        "extraction_status": pl.when(has_ink).then(pl.lit("ok")).otherwise(no_answer),
-        "extraction_rule": pl.when(has_ink).then(pl.lit(rule)).otherwise(reason),
-    }
+    return read.select("extracted_output", extraction_status=status, extraction_rule=reason)
 
 
 def find(texts: pl.Series, search: Search) -> pl.DataFrame:
@@ -78,13 +85,9 @@ def find(texts: pl.Series, search: Search) -> pl.DataFrame:
         The columns of ``regex_process.FOUND``: the same as ``search_all`` gives, but for what would be over its time
         there.
     """
-    every = texts.alias("text").to_frame().with_row_index("place")
-    is_ascii = texts.str.len_bytes() == texts.str.len_chars()
     found: list[pl.DataFrame] = []
-    for part, ascii_only in ((every.filter(is_ascii), True), (every.filter(~is_ascii), False)):
-        if part.is_empty():
-            continue
-        spelled = program(search.pattern, search.flags, search.group, last=search.last, ascii_only=ascii_only)
+    for part, ascii_only in _by_spelling(texts.alias("text").to_frame().with_row_index("place"), search):
+        spelled = _program(search, ascii_only=ascii_only)
         if isinstance(spelled, Program):
             suits = part.select(_suits(spelled)).to_series()
             found.append(_by_rust(part.filter(suits), spelled, last=search.last))
@@ -94,6 +97,21 @@ def find(texts: pl.Series, search: Search) -> pl.DataFrame:
     if not found:
         return pl.DataFrame(schema=FOUND)
     return (pl.concat(found).sort("place") if len(found) > 1 else found[0]).select(list(FOUND))
+
+
+def _by_spelling(every: pl.DataFrame, search: Search) -> list[tuple[pl.DataFrame, bool]]:
+    """Part the texts into those of ASCII and the others; where there are many, one short spelling is faster for all."""
+    if every.height >= _MANY_TEXTS:
+        spelled = _program(search, ascii_only=False)
+        if isinstance(spelled, Program) and not spelled.no_disputed and len(spelled.find) <= _SHORT_CHARS:
+            return [(every, False)]
+    is_ascii = pl.col("text").str.len_bytes() == pl.col("text").str.len_chars()
+    parts = ((every.filter(is_ascii), True), (every.filter(~is_ascii), False))
+    return [(part, ascii_only) for part, ascii_only in parts if not part.is_empty()]
+
+
+def _program(search: Search, *, ascii_only: bool) -> Program | str:
+    return program(search.pattern, search.flags, search.group, last=search.last, ascii_only=ascii_only)
 
 
 def _suits(spelled: Program) -> pl.Expr:
@@ -106,22 +124,32 @@ def _suits(spelled: Program) -> pl.Expr:
 
 
 def _by_rust(part: pl.DataFrame, spelled: Program, *, last: bool) -> pl.DataFrame:
-    text = pl.col("text")
-    if not last:
-        answer, has_match = text.str.extract(spelled.find, spelled.group), text.str.contains(spelled.find)
-    elif spelled.walk:
-        answer, has_match = text.str.extract(spelled.walk, 1), pl.lit(True)  # the group is in every match
-    else:
-        part = part.with_columns(match=text.str.extract_all(spelled.find).list.last())
-        answer, has_match = pl.col("match"), pl.col("match").is_not_null()
-        if spelled.inside:
-            answer = answer.str.extract(spelled.inside, 1)
-    without = pl.lit("no_match")
+    searched = _last_match(part, spelled) if last else _first_match(part, spelled)
+    without = _code(NO_MATCH)
     if not spelled.certain:
-        without = pl.when(has_match).then(pl.lit("group_unset")).otherwise(without)
-    found = part.select("place", answer=answer) if spelled.certain else part.with_columns(answer=answer)
-    word = pl.when(pl.col("answer").is_not_null()).then(pl.lit("ok")).otherwise(without)
-    return found.select("place", word=word, answer="answer")
+        without = pl.when("has_match").then(_code(GROUP_UNSET)).otherwise(without)
+    word = pl.when(pl.col("answer").is_not_null()).then(_code(OK)).otherwise(without)
+    return searched.select("place", word.alias("word"), "answer")
+
+
+def _first_match(part: pl.DataFrame, spelled: Program) -> pl.DataFrame:
+    part = part.with_columns(answer=pl.col("text").str.extract(spelled.find, spelled.group))
+    if spelled.certain:
+        return part
+    in_question = pl.when(pl.col("answer").is_null()).then("text")  # a null is not searched again
+    return part.with_columns(has_match=in_question.str.contains(spelled.find))
+
+
+def _last_match(part: pl.DataFrame, spelled: Program) -> pl.DataFrame:
+    if spelled.walk:
+        return part.with_columns(answer=pl.col("text").str.extract(spelled.walk, 1))
+    match = pl.col("text").str.extract_all(spelled.find).list.last()
+    part = part.with_columns(answer=match).with_columns(has_match=pl.col("answer").is_not_null())
+    return part.with_columns(pl.col("answer").str.extract(spelled.inside, 1)) if spelled.inside else part
+
+
+def _code(number: int) -> pl.Expr:
+    return pl.lit(number, dtype=FOUND["word"])
 
 
 def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> list[pl.DataFrame]:
@@ -129,7 +157,7 @@ def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> list[
     found = []
     if wide := sieve(search.pattern, search.flags, ascii_only=ascii_only):
         may_match = part["text"].str.contains(wide)
-        found.append(part.filter(~may_match).select("place", word=pl.lit("no_match"), answer=pl.lit(None, pl.String)))
+        found.append(part.filter(~may_match).select("place", word=_code(NO_MATCH), answer=pl.lit(None, pl.String)))
         part = part.filter(may_match)
     return [*found, part.select("place").hstack(search_all(part["text"], search))]
 

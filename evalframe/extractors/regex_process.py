@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from evalframe.errors import SandboxError
 from evalframe.limits import DEFAULT_LIMITS
 from evalframe.sandbox import protocol, regex_worker
-from evalframe.sandbox.regex_worker import INTEGER, NUMBERS_PER_TEXT, WORDS
+from evalframe.sandbox.regex_worker import INTEGER, NUMBERS_PER_TEXT, OK, TIME_LIMIT
 
-FOUND: dict[str, pl.DataType | type[pl.DataType]] = {"word": pl.String, "answer": pl.String}
+FOUND: dict[str, pl.DataType | type[pl.DataType]] = {"word": pl.UInt8, "answer": pl.String}
 
 Numbers = NDArray[np.int32]
 
 _RESULT_BYTES = NUMBERS_PER_TEXT * array(INTEGER).itemsize
-_TIME_LIMIT = array(INTEGER, [WORDS.index("time_limit"), 0, 0]).tobytes()
+_OVER_TIME = array(INTEGER, [TIME_LIMIT, 0, 0]).tobytes()
 _BATCH_TEXTS = 4_000
 _BATCH_BYTES = 2 * 1024 * 1024
 _HELLO_BYTES = 1024
@@ -69,7 +69,7 @@ def search_all(texts: pl.Series, search: Search) -> pl.DataFrame:
         search: What is looked for.
 
     Returns:
-        ``word``, one of ``regex_worker.WORDS``, and ``answer``, null but where the word is ``ok``.
+        ``word``, an index of ``regex_worker.WORDS``, and ``answer``, null but where the word is ``ok``.
 
     Raises:
         SandboxError: The worker process can not be started.
@@ -80,9 +80,9 @@ def search_all(texts: pl.Series, search: Search) -> pl.DataFrame:
             numbers = np.concatenate([_search_batch(batch, search) for batch in _batches(texts)])
     word, start, end = (pl.Series(np.ascontiguousarray(column)) for column in numbers.T)
     spans = pl.DataFrame({"text": texts, "word": word, "start": start, "chars": end - start})
-    is_ok = pl.col("word") == WORDS.index("ok")
+    is_ok = pl.col("word") == OK
     return spans.select(
-        pl.col("word").replace_strict(dict(enumerate(WORDS)), return_dtype=pl.String),
+        pl.col("word").cast(FOUND["word"]),
         answer=pl.when(is_ok).then(pl.col("text").str.slice("start", "chars")),
     )
 
@@ -107,7 +107,7 @@ def _search_batch(batch: pl.Series, search: Search) -> Numbers:
         got += answer
         complete = len(answer) == (len(batch) - done) * _RESULT_BYTES
         if not complete and careful:  # every earlier text of the batch has its result: it was this one
-            got += _TIME_LIMIT
+            got += _OVER_TIME
         careful = not complete or careful
     return np.frombuffer(got, dtype=INTEGER).reshape(-1, NUMBERS_PER_TEXT)
 

@@ -79,7 +79,6 @@ class Program:
     no_disputed: bool
 
 
-@lru_cache(maxsize=256)
 def program(pattern: str, flags: str, group: int | str, *, last: bool, ascii_only: bool) -> Program | str:
     r"""Write a pattern for Rust; else say why not.
 
@@ -97,6 +96,11 @@ def program(pattern: str, flags: str, group: int | str, *, last: bool, ascii_onl
     """
     if sys.version_info[:2] not in PROVEN_PYTHONS:
         return f"the proof is not made for Python {sys.version_info[0]}.{sys.version_info[1]}"
+    return _written(pattern, flags, group, last, ascii_only)
+
+
+@lru_cache(maxsize=256)
+def _written(pattern: str, flags: str, group: int | str, last: bool, ascii_only: bool) -> Program | str:
     try:
         tree = _parse(pattern, flags)
         written = _last(tree, group, ascii_only) if last else _first(tree, group, ascii_only)
@@ -109,7 +113,6 @@ def program(pattern: str, flags: str, group: int | str, *, last: bool, ascii_onl
     return written
 
 
-@lru_cache(maxsize=256)
 def sieve(pattern: str, flags: str, *, ascii_only: bool) -> str | None:
     r"""Write a Rust pattern that is found in every text in which the pattern matches, and in few others.
 
@@ -118,8 +121,11 @@ def sieve(pattern: str, flags: str, *, ascii_only: bool) -> str | None:
     >>> sieve(r"(?<=is )(\w)\1", "", ascii_only=True)
     '(?:is\\x{20})(?:[0-9A-Z_a-z])(?:[\\x{0}-\\x{7F}]){0,}'
     """
-    if sys.version_info[:2] not in PROVEN_PYTHONS:
-        return None
+    return _widened(pattern, flags, ascii_only) if sys.version_info[:2] in PROVEN_PYTHONS else None
+
+
+@lru_cache(maxsize=256)
+def _widened(pattern: str, flags: str, ascii_only: bool) -> str | None:
     try:
         tree = _parse(pattern, flags)
         writer = _Writer(ascii_only, 0, widened=True)
@@ -334,7 +340,6 @@ def _asserts_at_edge(items: Items, *, at_start: bool, at_end: bool) -> bool:
     return False
 
 
-@lru_cache(maxsize=1024)
 def _compiles(rust: str) -> bool:
     try:
         pl.Series([], dtype=pl.String).str.contains(rust)

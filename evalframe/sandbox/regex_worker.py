@@ -13,6 +13,7 @@ once for many texts; when the first one rings, the text that was being searched 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import itertools
 import re
@@ -21,7 +22,7 @@ import sys
 import time
 import warnings
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -34,7 +35,7 @@ NUMBERS_PER_TEXT = 3
 MEMORY_BYTES = 1024 * 1024 * 1024
 SECONDS_BETWEEN_ANSWERS = 0.02
 
-_OK, _NO_MATCH, _GROUP_UNSET, _TIME_LIMIT, _MEMORY_LIMIT = range(len(WORDS))
+OK, NO_MATCH, GROUP_UNSET, TIME_LIMIT, MEMORY_LIMIT = range(len(WORDS))
 
 
 class _OverTime(Exception):
@@ -64,10 +65,10 @@ class _Clock:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def search(pattern: re.Pattern[str], text: str, *, group: int | str, last: bool) -> tuple[int, int, int]:
+def search(pattern: re.Pattern[str], group: int | str, last: bool, text: str) -> tuple[int, int, int]:
     r"""Give the three numbers for one text; no limit here.
 
-    >>> search(re.compile(r"(\d+)"), "1 and 22", group=1, last=True)
+    >>> search(re.compile(r"(\d+)"), 1, True, "1 and 22")
     (0, 6, 8)
     """
     found = None
@@ -77,13 +78,13 @@ def search(pattern: re.Pattern[str], text: str, *, group: int | str, last: bool)
     else:
         found = pattern.search(text)
     if found is None:
-        return _NO_MATCH, 0, 0
+        return NO_MATCH, 0, 0
     start, end = found.span(group)
-    return (_GROUP_UNSET, 0, 0) if start < 0 else (_OK, start, end)
+    return (GROUP_UNSET, 0, 0) if start < 0 else (OK, start, end)
 
 
 def search_until(
-    moment: float, pattern: re.Pattern[str], texts: Iterator[str], *, clock: _Clock, seconds: float, **how: Any
+    moment: float, texts: Iterator[str], find: Callable[[str], tuple[int, int, int]], *, clock: _Clock, seconds: float
 ) -> list[tuple[int, int, int]]:
     """Search texts until a moment has passed, at least the first one; give the numbers of those that were searched."""
     found: list[tuple[int, int, int]] = []
@@ -91,7 +92,7 @@ def search_until(
         try:
             clock.start(seconds)
             for text in texts:
-                found.append(search(pattern, text, **how))
+                found.append(find(text))
                 if time.monotonic() > moment:
                     break
         finally:
@@ -99,9 +100,9 @@ def search_until(
     except _OverTime:
         clock.stop()  # it may have rung while it was stopped
         if not found:  # the first one had all of the time
-            return [(_TIME_LIMIT, 0, 0)]
+            return [(TIME_LIMIT, 0, 0)]
     except (MemoryError, RecursionError):
-        found.append((_MEMORY_LIMIT, 0, 0))
+        found.append((MEMORY_LIMIT, 0, 0))
     return found
 
 
@@ -118,12 +119,14 @@ def serve(source: BinaryIO, sink: BinaryIO, protocol: Any) -> None:
         for letter in request["flags"]:
             flags |= FLAGS[letter]
         pattern = re.compile(request["pattern"], flags)
-        how = {"group": request["group"], "last": request["last"], "seconds": request["seconds"], "clock": clock}
+        find = functools.partial(search, pattern, request["group"], request["last"])
         texts = read_texts(source, request["texts"])
         done = 0
         while done < len(texts):
             moment = 0.0 if request["careful"] else time.monotonic() + SECONDS_BETWEEN_ANSWERS
-            found = search_until(moment, pattern, itertools.islice(texts, done, None), **how)
+            found = search_until(
+                moment, itertools.islice(texts, done, None), find, clock=clock, seconds=request["seconds"]
+            )
             done += len(found)
             sink.write(array(INTEGER, itertools.chain.from_iterable(found)).tobytes())
             sink.flush()
