@@ -22,7 +22,8 @@ FILL_A, FILL_B = 0, 1
 _RESERVED = 2
 
 _SLOTS = 1 << 16  # ids below it fit 16 bits: narrow arrays are what makes the comparison of tokens cheap
-_ROUNDS = 24
+_ROUNDS = 3
+_FEW = 2_048
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: multiplicative hashing, Knuth volume 3, 6.4
 _NO_KEY = np.uint64(0xFFFF_FFFF_FFFF_FFFF)  # 0xFF is no byte of UTF-8, and no number of a piece is that large
 # the lowest bytes of the keys of long tokens
@@ -54,8 +55,8 @@ def intern(keys: Keys) -> NDArray[np.uint32]:
 
     A hash table with open addressing, all keys at once: each round, the keys that are not at home look at their next
     slot; a free one is taken by one of them, and all that equal the owner of their slot are at home. Equal keys see the
-    same slots in the same order, so they end together. What is left after some rounds (too many keys for the table, or
-    keys made to meet each other) is sorted.
+    same slots in the same order, so they end together. The few that are left after some rounds (many, where keys are
+    too many for the table or made to meet each other) are sorted, and get the free slots.
 
     Args:
         keys: None is 2^64 - 1.
@@ -64,33 +65,34 @@ def intern(keys: Keys) -> NDArray[np.uint32]:
     >>> bool(ids[0] == ids[2] != ids[1])
     True
     """
+    if keys.size < _FEW:  # a table is not worth its while
+        return np.unique(keys, return_inverse=True)[1].astype(np.uint32) + np.uint32(_RESERVED)
     known = np.append(keys, _NO_KEY)
     owner = np.full(_SLOTS, -1, dtype=np.int32)
     hashed = keys * _MIX
     slots = (hashed >> np.uint64(48)).view(np.int64)
-    owner[slots] = np.arange(keys.size, dtype=np.int32)  # the first round: all are free
+    owner[slots] = np.arange(keys.size, dtype=np.int32)  # the first round: all slots are free
     owner[:_RESERVED] = keys.size
     away = np.flatnonzero(known.take(owner.take(slots)) != keys)
-    steps = (hashed[away] >> np.uint64(24)).view(np.int64) | 1  # odd: a walk over all slots
+    steps = (hashed.take(away) >> np.uint64(24)).view(np.int64) | 1  # odd: a walk over all slots
     for _ in range(_ROUNDS):
-        if not away.size:
-            return slots.astype(np.uint32)
-        here = (slots[away] + steps) & (_SLOTS - 1)
+        here = (slots.take(away) + steps) & (_SLOTS - 1)
         slots[away] = here
-        free = owner[here] < 0
+        free = owner.take(here) < 0
         owner[here[free]] = away[free]
-        homeless = known[owner[here]] != keys[away]
+        homeless = known.take(owner.take(here)) != keys.take(away)
         away, steps = away[homeless], steps[homeless]
-    ids = slots.astype(np.uint32)
     if away.size:
-        ids[away] = np.unique(keys[away], return_inverse=True)[1] + _SLOTS
-    return ids
+        distinct, numbers = np.unique(keys.take(away), return_inverse=True)
+        places = np.append(np.flatnonzero(owner < 0), _SLOTS + np.arange(distinct.size))
+        slots[away] = places.take(numbers)
+    return slots.astype(np.uint32)
 
 
 def _pieces(text: bytearray, starts: Places, lengths: Places) -> Keys:
     """Read the first 8 bytes of each token as one integer, zero where the token is shorter (NUL is in no token)."""
     windows = np.ndarray((len(text) - PIECE + 1,), dtype="<u8", buffer=text, strides=(1,))
-    return windows[starts] & _KEPT_BITS.take(np.minimum(lengths, PIECE))
+    return windows[starts] & _KEPT_BITS.take(lengths, mode="clip")
 
 
 def _long_keys(text: bytearray, starts: Places, lengths: Places, heads: NDArray[np.uint32]) -> Keys:

@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from evalframe.metrics.interning import ROOM, Places, token_ids
 
-# every byte of a character beyond ASCII counts: those that are no word characters are blanks by then
-_IS_WORD = bytes(code >= 0x80 or chr(code).isalnum() or code == ord("_") for code in range(256))
+# each byte's lower case, 0 where it is no word character; characters beyond ASCII are looked at as a whole
+_WORD_BYTES = bytes(
+    code if code >= 0x80 else ord(chr(code).lower()) if re.match(r"\w", chr(code)) else 0 for code in range(256)
+)
 # what the table of lower cases says of characters that are no word characters, and of odd ones
 _BLANK, _ODD = 0, 0xFFFF_FFFF
 # UTF-8: bytes of a character, the bits of its first byte that mark it, and those that belong to the character
@@ -63,7 +65,7 @@ class Scanned:
     """Where the tokens of several texts are.
 
     Attributes:
-        text: The texts in one, lower-cased, with ``ROOM`` behind.
+        text: The texts in one, lower-cased, NUL for what is no word character, with ``ROOM`` behind.
         starts, lengths: Of each token, its first byte in ``text`` and its bytes.
         firsts, counts: Of each text, the place of its first token and how many it has.
     """
@@ -86,8 +88,8 @@ def scan(texts: pl.Series) -> Scanned:
         offsets = np.concatenate([offsets, more_offsets + len(text)])
         text += more
     offsets = np.append(offsets, len(text))
-    text += b"\n" + ROOM
-    is_word = np.frombuffer(text.translate(_IS_WORD), dtype=np.bool_)
+    text += b"\0" + ROOM
+    is_word = np.frombuffer(text, dtype=np.uint8) != 0
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
     starts, stops = edges[0::2], edges[1::2]
     bounds = np.searchsorted(starts, offsets)
@@ -95,22 +97,22 @@ def scan(texts: pl.Series) -> Scanned:
 
 
 def _lowered(texts: pl.Series) -> tuple[bytearray, Places, Places]:
-    """Join the texts, a line break before each, and lower-case them, blanks for foreign characters that are no words.
+    """Join the texts, one byte before each, and lower-case them; NUL is put for what is no word character.
 
     Returns:
-        The text; the place of each line break that was put in; those of the odd letters, which are as they were.
+        The text; the place of the byte before each; those of the odd letters, which are as they were.
     """
     ends = np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)
     offsets = np.arange(len(texts))
     offsets[1:] += ends[:-1]
     joined: bytes = texts.str.join("\n").cast(pl.Binary).item()
-    text = bytearray(b"\n%b" % joined).lower()  # ASCII letters only
+    text = bytearray((b"\n%b" % joined).translate(_WORD_BYTES))
     odd = np.zeros(0, dtype=np.int64) if joined.isascii() else _lower_in_place(np.frombuffer(text, dtype=np.uint8))
     return text, offsets, odd
 
 
 def _lower_in_place(scanned: NDArray[np.uint8]) -> Places:
-    """Lower-case the letters beyond ASCII where they stand, and put blanks over what is no word character.
+    """Lower-case the letters beyond ASCII where they stand, and put NUL over what is no word character.
 
     Returns:
         Where the odd letters stand, whose lower case is longer or shorter, or depends on their neighbours.
@@ -127,7 +129,7 @@ def _lower_in_place(scanned: NDArray[np.uint8]) -> Places:
         odd.append(places[lowered == _ODD])
         blank = places[lowered == _BLANK]
         for nth in range(width):
-            scanned[blank + nth] = ord(" ")
+            scanned[blank + nth] = 0
         changed = (lowered != codes) & (lowered != _BLANK) & (lowered != _ODD)
         places, codes = places[changed], lowered[changed]
         for nth in range(width - 1, 0, -1):

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from evalframe.metrics import score
 from evalframe.metrics.overlap import CORPUS_BLEU_4, bleu_value
-from tests.references.plain_metrics import bleu_of, bleu_parts, f1_of, longest_common, rouge_l_of
+from tests.references.plain_metrics import (
+    bleu_of,
+    bleu_parts,
+    f1_of,
+    longest_common,
+    longest_common_by_table,
+    rouge_l_of,
+)
 
 words = st.lists(st.sampled_from("abcd"), max_size=12)
 
@@ -79,24 +86,16 @@ def test_a_long_text_is_no_trouble() -> None:
 
 @given(words, words)
 def test_the_longest_common_subsequence_is_that_of_the_dynamic_program(a: list[str], b: list[str]) -> None:
-    assert longest_common(a, b) == longest_common(b, a) == _lcs(a, b)
+    assert longest_common(a, b) == longest_common(b, a) == longest_common_by_table(a, b)
 
 
 @given(words, words)
 def test_pairs_equal_the_textbook(a: list[str], b: list[str]) -> None:
     overlap = sum((Counter(a) & Counter(b)).values())
     assert f1_of(a, b) == pytest.approx(_harmonic(overlap, a, b), abs=1e-12)
-    assert rouge_l_of(a, b) == pytest.approx(_harmonic(_lcs(a, b), a, b), abs=1e-12)
+    assert rouge_l_of(a, b) == pytest.approx(_harmonic(longest_common_by_table(a, b), a, b), abs=1e-12)
     assert bleu_of(bleu_parts(a, b)) == pytest.approx(_bleu(a, b), abs=1e-12)
     assert float(bleu_value(np.array(bleu_parts(a, b)))) == bleu_of(bleu_parts(a, b))
-
-
-def _lcs(a: Sequence[str], b: Sequence[str]) -> int:
-    table = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
-    for i, x in enumerate(a):
-        for j, y in enumerate(b):
-            table[i + 1][j + 1] = table[i][j] + 1 if x == y else max(table[i][j + 1], table[i + 1][j])
-    return table[-1][-1]
 
 
 def _harmonic(shared: int, a: Sequence[str], b: Sequence[str]) -> float:

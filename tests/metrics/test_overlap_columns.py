@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalframe.metrics import bitmasks, longtexts, pairing
@@ -48,6 +48,7 @@ def test_every_row_equals_the_plain_definition(rows: Rows) -> None:
     assert_plain(rows)
 
 
+@settings(max_examples=40)
 @given(some_rows, st.integers(1, 60), st.integers(1, 60), st.integers(1, 4), st.integers(1, 64))
 def test_chunks_do_not_matter(rows: Rows, scan: int, batch: int, chunk: int, cells: int) -> None:
     # cut rows between their targets, batches between their scans, blocks between their pairs
