@@ -115,7 +115,7 @@ def _program(search: Search, *, ascii_only: bool) -> Program | str:
 
 
 def _suits(spelled: Program) -> pl.Expr:
-    suits = pl.repeat(True, pl.len())
+    suits = pl.col("text").str.len_bytes() <= spelled.most_bytes
     if spelled.no_final_newline:
         suits &= ~pl.col("text").str.ends_with("\n")
     if spelled.no_disputed:
@@ -155,8 +155,9 @@ def _code(number: int) -> pl.Expr:
 def _by_python(part: pl.DataFrame, search: Search, *, ascii_only: bool) -> list[pl.DataFrame]:
     """Search in the worker those texts that may hold a match; of the others it is known that they hold none."""
     found = []
-    if wide := sieve(search.pattern, search.flags, ascii_only=ascii_only):
-        may_match = part["text"].str.contains(wide)
+    if sifting := sieve(search.pattern, search.flags, ascii_only=ascii_only):
+        sifted = pl.when(pl.col("text").str.len_bytes() <= sifting.most_bytes).then("text")
+        may_match = part.select(sifted.str.contains(sifting.wide).fill_null(True)).to_series()
         found.append(part.filter(~may_match).select("place", word=_code(NO_MATCH), answer=pl.lit(None, pl.String)))
         part = part.filter(may_match)
     return [*found, part.select("place").hstack(search_all(part["text"], search))]

@@ -145,35 +145,31 @@ class _Worker:
         }  # fmt: skip
         stream = self.process.stdin
         assert stream is not None
+        got = b""
         try:
-            protocol.write_message(stream, request)  # type: ignore[arg-type]
-            _write(stream, texts.str.len_bytes().cast(pl.Int32).to_numpy().tobytes())
-            _write(stream, texts.str.join("").item().encode())
-        except OSError:
-            self.close()
-            return b""
-        return self._results(len(texts))
-
-    def _results(self, count: int) -> bytes:
-        wanted, got = count * _RESULT_BYTES, b""
-        while len(got) < wanted:
-            piece = self._piece()
-            if not piece:
+            with contextlib.suppress(OSError):  # it has ended
+                protocol.write_message(stream, request)  # type: ignore[arg-type]
+                _write(stream, texts.str.len_bytes().cast(pl.Int32).to_numpy().tobytes())
+                _write(stream, texts.str.join("").item().encode())
+            while len(got) < len(texts) * _RESULT_BYTES:
+                if not (piece := self._piece(_SILENCE_SECONDS + 4 * search.seconds)):
+                    break
+                got += piece
+        finally:
+            if len(got) < len(texts) * _RESULT_BYTES:  # also after an interrupt: no later request may get these results
                 self.close()
-                break
-            got += piece
         return got[: len(got) // _RESULT_BYTES * _RESULT_BYTES]
 
-    def _piece(self) -> bytes:
+    def _piece(self, seconds: float) -> bytes:
         """Wait for bytes; none where the worker has ended or says nothing for too long."""
         stream = self.process.stdout
         assert stream is not None
-        ready, _, _ = select.select([stream], [], [], _SILENCE_SECONDS)
+        ready, _, _ = select.select([stream], [], [], seconds)
         return os.read(stream.fileno(), 1 << 20) if ready else b""
 
     def _hello(self) -> Any:
         buffer = protocol.MessageBuffer(max_bytes=_HELLO_BYTES)
-        while piece := self._piece():
+        while piece := self._piece(_SILENCE_SECONDS):
             try:
                 if messages := buffer.feed(piece):
                     return messages[0]

@@ -19,6 +19,9 @@ written from it. A node that is not on the list sends the pattern to Python. Why
   the order of the search, that covers exactly that text is the one that was taken. Where an assertion inside could tell
   the match from the text around it, one pattern walks through all matches to the last instead.
 
+Rust's engine takes time in proportion to the text times the unrolled pattern, at the worst; where that is too long to
+wait for (a long text and a loop such as ``{1,300}``) the text goes to Python, which gives up on it in time.
+
 There are two spellings of each pattern. One is for texts of ASCII, which most are; its classes are short and its
 automata small. A spelling that is too large for the engine is none, and its texts go to Python.
 
@@ -31,7 +34,6 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from re import _constants as node  # type: ignore[attr-defined]
@@ -40,20 +42,14 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.extractors.codepoints import Ranges, complement, rust_class, taken_by
+from evalframe.extractors.codepoints import rust_class, taken_by
+from evalframe.extractors.spelling import Unproven, Writer, asserts_at_edge
 from evalframe.sandbox.regex_worker import FLAGS
 
 PROVEN_PYTHONS = frozenset({(3, 11)})
 
-Items = Sequence[tuple[Any, Any]]
-
-_ONE_CHARACTER = {node.LITERAL, node.NOT_LITERAL, node.ANY, node.IN}
-_LOOKS = {node.ASSERT, node.ASSERT_NOT}
-_LOOPS = {node.MAX_REPEAT: "", node.MIN_REPEAT: "?"}
-
-
-class Unproven(Exception):
-    """The pattern is not proven to mean the same in Rust; the message says which part of it."""
+# bytes of a text times characters of the pattern, at the worst a step each: a second, or little more
+_MOST_STEPS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +64,7 @@ class Program:
         certain: No match is without the group.
         no_final_newline: Only for texts that do not end in ``\n``.
         no_disputed: Only for texts without a ``disputed()`` character.
+        most_bytes: Only for texts of no more bytes.
     """
 
     find: str
@@ -77,6 +74,7 @@ class Program:
     certain: bool
     no_final_newline: bool
     no_disputed: bool
+    most_bytes: int
 
 
 def program(pattern: str, flags: str, group: int | str, *, last: bool, ascii_only: bool) -> Program | str:
@@ -113,29 +111,40 @@ def _written(pattern: str, flags: str, group: int | str, last: bool, ascii_only:
     return written
 
 
-def sieve(pattern: str, flags: str, *, ascii_only: bool) -> str | None:
-    r"""Write a Rust pattern that is found in every text in which the pattern matches, and in few others.
+@dataclass(frozen=True, slots=True)
+class Sieve:
+    """A Rust pattern that is found in every text in which the pattern matches, and in few others.
 
-    What has no exact spelling is left out or widened. None where nothing is known of the texts.
+    Attributes:
+        wide: The pattern.
+        most_bytes: Not for texts of more bytes.
+    """
 
-    >>> sieve(r"(?<=is )(\w)\1", "", ascii_only=True)
+    wide: str
+    most_bytes: int
+
+
+def sieve(pattern: str, flags: str, *, ascii_only: bool) -> Sieve | None:
+    r"""Write a sieve: what has no exact spelling is left out or widened. None where nothing is known of the texts.
+
+    >>> sieve(r"(?<=is )(\w)\1", "", ascii_only=True).wide
     '(?:is\\x{20})(?:[0-9A-Z_a-z])(?:[\\x{0}-\\x{7F}]){0,}'
     """
     return _widened(pattern, flags, ascii_only) if sys.version_info[:2] in PROVEN_PYTHONS else None
 
 
 @lru_cache(maxsize=256)
-def _widened(pattern: str, flags: str, ascii_only: bool) -> str | None:
+def _widened(pattern: str, flags: str, ascii_only: bool) -> Sieve | None:
     try:
         tree = _parse(pattern, flags)
-        writer = _Writer(ascii_only, 0, widened=True)
+        writer = Writer(ascii_only, 0, widened=True)
         before, items, after = writer.edges(list(tree), tree.state.flags)
         wide = before + writer.sequence(items, tree.state.flags) + after
     except (Unproven, RecursionError):
         return None
     if not _compiles(wide) or pl.Series([""]).str.contains(wide)[0]:
         return None
-    return wide
+    return Sieve(wide, _MOST_STEPS // max(writer.size, 1))
 
 
 @lru_cache(maxsize=1)
@@ -155,7 +164,7 @@ def _parse(pattern: str, flags: str) -> Any:
 
 
 def _first(tree: Any, group: int | str, ascii_only: bool) -> Program:
-    writer = _Writer(ascii_only, _index(tree, group))
+    writer = Writer(ascii_only, _index(tree, group))
     before, items, after = writer.edges(list(tree), tree.state.flags)
     find = writer.sequence(items, tree.state.flags)
     if writer.wanted == 0 and (before or after):
@@ -166,6 +175,7 @@ def _first(tree: Any, group: int | str, ascii_only: bool) -> Program:
         certain=writer.certain,
         no_final_newline=writer.has_end,
         no_disputed=writer.has_boundary and not ascii_only,
+        most_bytes=_MOST_STEPS // max(writer.size, 1),
     )
 
 
@@ -173,7 +183,7 @@ def _last(tree: Any, group: int | str, ascii_only: bool) -> Program:
     wanted, items, flags = _index(tree, group), list(tree), tree.state.flags
     if tree.getwidth()[0] == 0:
         raise Unproven("the last match of a pattern that can match nothing is Python's own")
-    writer = _Writer(ascii_only, wanted)
+    writer = Writer(ascii_only, wanted)
     find = writer.sequence(items, flags)
     inside = walk = ""
     is_whole = len(items) == 1 and items[0][0] is node.SUBPATTERN and items[0][1][0] == wanted
@@ -183,8 +193,8 @@ def _last(tree: Any, group: int | str, ascii_only: bool) -> Program:
             core = core[1:]
         while core and core[-1][0] is node.AT:
             core = core[:-1]
-        if not _asserts_at_edge(core, at_start=True, at_end=True):
-            inside = rf"\A(?:{_Writer(ascii_only, wanted).sequence(core, flags)})\z"
+        if not asserts_at_edge(core, at_start=True, at_end=True):
+            inside = rf"\A(?:{Writer(ascii_only, wanted).sequence(core, flags)})\z"
         elif writer.certain:
             walk = rf"\A(?:{writer.anything()}{{0,}}?{find})+"
         else:
@@ -197,147 +207,12 @@ def _last(tree: Any, group: int | str, ascii_only: bool) -> Program:
         certain=writer.certain,
         no_final_newline=writer.has_end,
         no_disputed=writer.has_boundary and not ascii_only,
+        most_bytes=_MOST_STEPS // max(writer.size, 1),
     )
 
 
 def _index(tree: Any, group: int | str) -> int:
     return group if isinstance(group, int) else int(tree.state.groupdict[group])
-
-
-class _Writer:
-    r"""Writes parts of one tree in Rust's dialect, and keeps what was met on the way.
-
-    Attributes:
-        wanted: The index of the one group that is written as a group; 0: none.
-        certain: No match is without it.
-        has_end, has_boundary: A ``$`` that is not a line's, a ``\b`` of all of Unicode was written.
-    """
-
-    def __init__(self, ascii_only: bool, wanted: int, *, widened: bool = False) -> None:
-        self.wanted = wanted
-        self.certain = wanted == 0
-        self.has_end = self.has_boundary = False
-        self._ascii_only = ascii_only
-        self._widened = widened
-
-    def sequence(self, items: Items, flags: int, *, certain: bool = True, looped: bool = False) -> str:
-        """Write nodes that follow each other; ``certain``: no match goes around them."""
-        return "".join(self._node(op, av, flags, certain, looped) for op, av in items)
-
-    def anything(self) -> str:
-        return self._character(node.ANY, None, re.DOTALL)
-
-    def edges(self, items: list[tuple[Any, Any]], flags: int) -> tuple[str, list[tuple[Any, Any]], str]:
-        """Take a look-behind off the front and a look-ahead off the end, written as text that is consumed."""
-        before = after = ""
-        if items and items[0][0] in _LOOKS and items[0][1][0] == -1:
-            before, items = self._look(*items[0], flags), items[1:]
-        if items and items[-1][0] in _LOOKS and items[-1][1][0] == 1:
-            after, items = self._look(*items[-1], flags), items[:-1]
-        return before, items, after
-
-    def _look(self, op: Any, av: Any, flags: int) -> str:
-        direction, body = av
-        if op is node.ASSERT:
-            return f"(?:{self.sequence(body, flags)})"
-        if len(body) != 1 or body[0][0] not in _ONE_CHARACTER:
-            return self._unproven(op)
-        [(one, of)] = body
-        taken = self._ranges(one, of, flags)
-        rest = rust_class(complement(taken, ascii_only=self._ascii_only))
-        return rf"(?:\A|{rest})" if direction == -1 else rf"(?:{rest}|\z)"
-
-    def _node(self, op: Any, av: Any, flags: int, certain: bool, looped: bool) -> str:
-        if op in _ONE_CHARACTER:
-            return self._character(op, av, flags)
-        if op is node.AT:
-            return self._assertion(av, flags)
-        if op is node.SUBPATTERN:
-            return self._group(av, flags, certain, looped)
-        if op is node.BRANCH:
-            ways = [self.sequence(way, flags, certain=False, looped=looped) for way in av[1]]
-            return f"(?:{'|'.join(ways)})"
-        if op in _LOOPS:
-            return self._loop(op, av, flags, certain, looped)
-        return self._wide(op, av, flags) if self._widened else self._unproven(op)
-
-    def _character(self, op: Any, av: Any, flags: int) -> str:
-        return rust_class(self._ranges(op, av, flags))
-
-    def _ranges(self, op: Any, av: Any, flags: int) -> Ranges:
-        return taken_by(op, av, flags, ascii_only=self._ascii_only)
-
-    def _group(self, av: Any, flags: int, certain: bool, looped: bool) -> str:
-        index, added, dropped, body = av
-        if added & _parser.TYPE_FLAGS:
-            flags &= ~_parser.TYPE_FLAGS
-        inner = self.sequence(body, (flags | added) & ~dropped, certain=certain, looped=looped)
-        if not index or index != self.wanted:
-            return f"(?:{inner})"
-        if looped:
-            raise Unproven("the group stands in a loop")
-        self.certain = certain
-        return f"({inner})"
-
-    def _loop(self, op: Any, av: Any, flags: int, certain: bool, looped: bool) -> str:
-        least, most, body = av
-        if most == 0 or (most > 1 and body.getwidth()[0] == 0 and not self._widened):
-            raise Unproven("a loop around what can match nothing")
-        inner = self.sequence(body, flags, certain=certain and least > 0, looped=looped or most > 1)
-        return f"(?:{inner}){{{least},{'' if most is node.MAXREPEAT else most}}}{_LOOPS.get(op, '')}"
-
-    def _assertion(self, at: Any, flags: int) -> str:
-        lines = flags & re.MULTILINE
-        if at is node.AT_BEGINNING_STRING or (at is node.AT_BEGINNING and not lines):
-            return r"\A"
-        if at is node.AT_END_STRING:
-            return r"\z"
-        if at is node.AT_BEGINNING:
-            return "(?m:^)"
-        if at is node.AT_END and (lines or self._widened):
-            return "(?m:$)"
-        if at is node.AT_END:
-            self.has_end = True
-            return r"\z"
-        if self._widened:
-            return ""
-        if flags & re.ASCII:
-            return r"(?-u:\b)" if at is node.AT_BOUNDARY else self._unproven(at)
-        self.has_boundary = True
-        return r"\b" if at is node.AT_BOUNDARY else r"\B"
-
-    def _wide(self, op: Any, av: Any, flags: int) -> str:
-        """Write what takes at least all that the node takes."""
-        if op in _LOOKS:
-            return ""
-        if op is node.GROUPREF:
-            return f"(?:{self.anything()}){{0,}}"
-        if op is node.GROUPREF_EXISTS:
-            return f"(?:{self.sequence(av[1], flags)}|{self.sequence(av[2] or (), flags)})"
-        if op is node.ATOMIC_GROUP:
-            return f"(?:{self.sequence(av, flags)})"
-        if op is node.POSSESSIVE_REPEAT:
-            return self._loop(op, av, flags, True, False)
-        return self._unproven(op)
-
-    def _unproven(self, op: Any) -> str:
-        if self._widened and op in _LOOKS:
-            return ""
-        raise Unproven(f"{op} has no exact spelling")
-
-
-def _asserts_at_edge(items: Items, *, at_start: bool, at_end: bool) -> bool:
-    """Tell whether an assertion among the nodes may stand at the first or the last place of a match."""
-    nullable = [_parser.SubPattern(_parser.State(), [item]).getwidth()[0] == 0 for item in items]
-    for place, (op, av) in enumerate(items):
-        starts = at_start and all(nullable[:place])
-        ends = at_end and all(nullable[place + 1 :])
-        if op is node.AT and (starts or ends):
-            return True
-        bodies = [av[-1]] if op is node.SUBPATTERN or op in _LOOPS else av[1] if op is node.BRANCH else []
-        if any(_asserts_at_edge(body, at_start=starts, at_end=ends) for body in bodies):
-            return True
-    return False
 
 
 def _compiles(rust: str) -> bool:

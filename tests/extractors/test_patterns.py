@@ -185,6 +185,18 @@ def test_a_worker_that_stands_still_is_given_up(monkeypatch: pytest.MonkeyPatch)
     assert worker_pid() != pid
 
 
+def test_an_interrupt_leaves_no_results_for_the_next_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> bytes:
+        raise KeyboardInterrupt
+
+    worker_pid()
+    monkeypatch.setattr(regex_process._Worker, "_piece", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        searched(["a1", "b2"], r"\d")
+    monkeypatch.undo()
+    assert searched(["c", "d4"], r"\d") == [("no_match", None), ("ok", "4")]
+
+
 def test_a_worker_that_does_not_start_is_an_error_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     regex_process.close()
     monkeypatch.setattr(sys, "executable", "/bin/false")

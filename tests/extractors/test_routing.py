@@ -166,7 +166,9 @@ def test_the_sieve_keeps_a_text_that_holds_no_match_from_the_worker(sent: list[s
     texts = ["no", "xx 1", "is 5", "is 55", "é", "é is 66"]
     assert answers(texts, r"is (\d)\1") == [None, None, None, "5", None, "6"]
     assert sent == ["is 5", "is 55", "é is 66"]
-    assert sieve(r"(?=a)", "", ascii_only=True) == "(?:a)"
+    sifting = sieve(r"(?=a{,9})(?=b)c", "", ascii_only=True)
+    assert sifting is not None
+    assert (sifting.wide, sifting.most_bytes) == ("c", 50_000_000)
     assert sieve(r"(a)?\1*", "", ascii_only=True) is None  # true of every text
 
 
@@ -179,6 +181,15 @@ def test_nothing_goes_to_the_worker_without_need(sent: list[str]) -> None:
 def test_rusts_engine_takes_linear_time(sent: list[str]) -> None:
     assert answers(["a" * 60 + "!"], r"(?:a+)+$") == [None]
     assert sent == []
+
+
+def test_a_long_text_goes_to_python_where_the_unrolled_pattern_is_long(sent: list[str]) -> None:
+    longest = rust("a(?:bc){,99}x").most_bytes
+    assert longest == 50_000_000 // 200
+    texts = ["-" * (longest - 4) + "abcx", "-" * (longest - 3) + "abcx"]
+    assert answers(texts, "a(?:bc){,99}x") == ["abcx", "abcx"]
+    assert sent == texts[1:]
+    assert rust(r"(?i)the answer is:?\s*\(?([A-J])\)?", group=1).most_bytes > 1024 * 1024
 
 
 def test_a_lone_surrogate_in_a_pattern_is_in_no_text() -> None:
