@@ -5,7 +5,7 @@ An extractor is a function of a column of non-blank texts; ``extract`` is the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 BLANK = "blank"  # the rule of a text without ink, under every type
 
-ROWS_AT_ONCE = 16_384  # by expressions: bounds what is held on the way
+ROWS_AT_ONCE, BYTES_AT_ONCE = 65_536, 8 * 1024 * 1024  # by expressions: bounds what is held on the way
 
 Reading = tuple[str | None, ExtractionStatus, str]
 
@@ -101,8 +101,7 @@ def by_expressions(
         read: The walk, which is the definition.
     """
     parts = []
-    for start in range(0, len(texts), ROWS_AT_ONCE):
-        part = texts.slice(start, ROWS_AT_ONCE)
+    for part in parts_of(texts):
         found = express(part).select(
             pl.col("answer").alias("extracted_output"), pl.col("rule").alias("extraction_rule")
         )
@@ -117,7 +116,15 @@ def by_expressions(
             ).to_series()
             readings = pl.concat([readings, walked])[place]
         parts.append(readings)
-    return pl.concat(parts) if parts else as_frame([])
+    return pl.concat(parts)
+
+
+def parts_of(texts: pl.Series) -> Iterator[pl.Series]:
+    """Cut a column into parts of bounded size, in order; into one at least."""
+    n_bytes = max(int(texts.str.len_bytes().sum()), 1)
+    rows = min(ROWS_AT_ONCE, max(1, BYTES_AT_ONCE * len(texts) // n_bytes))
+    for start in range(0, max(len(texts), 1), rows):
+        yield texts.slice(start, rows)
 
 
 def one_by_one(texts: pl.Series, read: Callable[[str], Reading]) -> pl.DataFrame:

@@ -44,6 +44,13 @@ def lowered_otherwise() -> str:
     return "".join(every.filter(every.str.to_lowercase() != in_python)) + "Σ"
 
 
+def having(texts: pl.Series, chars: str) -> pl.Series:
+    """Tell which texts of a column have one of some characters outside ASCII; no look into those of ASCII alone."""
+    rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
+    rows = rows.filter(texts.gather(rows).str.contains(f"[{chars}]"))
+    return pl.repeat(False, len(texts), dtype=pl.Boolean, eager=True).scatter(rows, True)
+
+
 def any_case(word: str) -> str:
     r"""Spell a word of small letters so that it is found where ``str.lower`` gives it; but for ``STRANGE_LETTERS``.
 

@@ -15,26 +15,30 @@ import polars as pl
 from evalframe.extractors import cues
 from evalframe.extractors.characters import BLANKS
 from evalframe.extractors.label_expressions import NOUNS, Expressions
-from evalframe.extractors.windows import hides_another, stems, windows
+from evalframe.extractors.windows import hides_another, letters_of, stems, windows
 
 _STEMS = stems(NOUNS, cues.LABEL_MARKS)
+LETTERS = letters_of(_STEMS)
 _HIDES = hides_another(NOUNS, _STEMS)
 _NO_WORD_BEFORE = "^[^0-9A-Za-z_#]?$"
 _UNCASED = r"^(?:[<\\]|" + "|".join(re.escape(noun) for noun in NOUNS if not cues.is_cased(noun[0])) + ")"
 
 
-def read(texts: pl.Series, labels: Expressions, *, case_sensitive: bool, opening: str, closing: str) -> pl.DataFrame:
+def read(
+    texts: pl.Series, labels: Expressions, *, has_letters: pl.Series, case_sensitive: bool, opening: str, closing: str
+) -> pl.DataFrame:
     """Read the labels of a column: ``answer`` and ``rule``; no rule where the walk must read.
 
     Args:
         texts: String, cleaned, in plain signs, without nulls and blanks.
         labels: The expressions of the set.
+        has_letters: Whether a text may have one of ``LETTERS``, those of the cues that are not of ASCII.
         case_sensitive: Whether case counts.
         opening, closing: Decoration around a text that is nothing but a label.
     """
     text = pl.col("text")
     rows = pl.DataFrame({"text": texts}).with_row_index("row")
-    places, crowded = windows(texts, _STEMS)
+    places, crowded = windows(texts, _STEMS, has_letters)
     bare = text.str.strip_chars_start(opening).str.strip_chars_end(closing)
     found = rows.with_columns(
         whole=bare.str.extract(labels.whole),
@@ -60,9 +64,8 @@ def _marked(places: pl.DataFrame, labels: Expressions) -> pl.DataFrame:
     """Give, for each text with a cue that a label may follow, the label that is proven to follow the last one."""
     window, before = pl.col("window"), pl.col("before")
     may_follow = window.str.contains(labels.may_follow) | (pl.col("cut") & window.str.contains(labels.may_be_cut))
-    is_part = before.str.contains("^[0-9A-Za-z]$").fill_null(False) & window.str.contains(
-        "^[A-Za-z]"
-    )  # "masterclass: B"
+    # "masterclass: B"
+    is_part = before.str.contains("^[0-9A-Za-z]$").fill_null(False) & window.str.contains("^[A-Za-z]")
     last = places.filter(may_follow & ~is_part).group_by("row", maintain_order=True).last()
     begins = before.str.contains(_NO_WORD_BEFORE).fill_null(False) | window.str.contains(_UNCASED)
     follows = pl.when(begins).then(window.str.extract_groups(labels.follows))

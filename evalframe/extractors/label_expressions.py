@@ -65,6 +65,7 @@ _SENTENCE_ENDS = r"\n.!?:;—>)•\-"
 _GOES_ON = (
     r"(?i:is|was|isn|wasn|and|or|but|because|since|as|seems|appears|fits|works|matches|holds|follows|has|would|should)"
 )
+_NO_ARTICLE = rf"(?:\z|[^{_WORD} \t\x{{A0}}]|[ \t\x{{A0}}]+[*_`]*(?:\z|[^A-Za-z])|[{BLANKS}*_`$]+{_GOES_ON})"
 _NO_WORD = r"[ \t\x{A0}]+[*_`\"“]*(?:\z|[^A-Za-z])"
 
 
@@ -113,8 +114,8 @@ def expressions(spellings: tuple[str, ...], plain: tuple[str, ...], case_sensiti
     return Expressions(
         odd=kinds.odd(),
         whole=rf"^({'|'.join(map(kinds.spell, plain))})\z",
-        may_follow=rf"{cue}(?:{first_word}){_END}",
-        may_be_cut=rf"{cue}(?s:.){{0,{max(map(len, first_words))}}}\z",
+        may_follow=rf"{cue}(?:{kinds.wide_behind_a_cue()})",
+        may_be_cut=rf"{cue}(?:(?:{first_word}){_END}|(?s:.){{0,{max(map(len, first_words))}}}\z)",
         follows=rf"^{_CUE}(?:{_OPENING}{_WORDS_BEFORE if takes_words else ''}|{_OPENING})(?:{kinds.behind_a_cue()})",
         may_be=kinds.wide(),
         is_first=kinds.strict(),
@@ -188,6 +189,18 @@ class _Kinds:
             *self._numbers(self.numbered + self.numbers + self.signed, _END_OF_NUMBER),
             safe and rf"([{safe}]){_BEHIND_LETTER}",
             article and rf"([{article}]){_BEHIND_ARTICLE}",
+        )
+
+    def wide_behind_a_cue(self) -> str:
+        others = "".join(letter for letter in self.capitals + self.small if letter not in "AaIi")
+        article = "".join(letter for letter in self.capitals + self.small if letter in "aIi")
+        numbers = self.numbered + self.numbers + self.signed
+        return _any_of(
+            self._group(self.words, _END),
+            *self._numbers(numbers, _MAY_BE_END_OF_NUMBER),
+            others and rf"[{others}]{_END}",
+            article and rf"[{article}]{_NO_ARTICLE}",
+            "A" in self.capitals and rf"A(?:{_NO_ARTICLE}|[ \t\x{{A0}}]+[*_`]*[^a-z])",
         )
 
     def wide(self) -> str:

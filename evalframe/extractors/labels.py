@@ -23,7 +23,8 @@ from typing import Any
 import polars as pl
 
 from evalframe.extractors import Extractor, Reading, by_expressions, cues, label_columns, letters, one_by_one
-from evalframe.extractors.label_expressions import expressions
+from evalframe.extractors.characters import having
+from evalframe.extractors.label_expressions import Expressions, expressions
 from evalframe.limits import Limits
 
 _CUE = cues.pattern(cues.ANSWER_NOUNS + cues.LABEL_NOUNS, cues.LABEL_MARKS)
@@ -179,21 +180,21 @@ def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> p
     if found_by is None:  # the walk alone: labels with signs or of other scripts are no expression
         return one_by_one(texts, read)
 
-    def express(part: pl.Series) -> pl.DataFrame:
-        return label_columns.read(
-            in_plain_signs(part), found_by, case_sensitive=case_sensitive, opening=_OPENING, closing=_CLOSING
-        )
-
-    return by_expressions(texts, express, read)
+    return by_expressions(texts, lambda part: express(part, found_by, case_sensitive=case_sensitive), read)
 
 
-def in_plain_signs(texts: pl.Series) -> pl.Series:
-    """Give a column as ``read_label`` sees its texts: narrow letters and signs, no tags."""
-    rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
-    rows = rows.filter(texts.gather(rows).str.contains(f"[{''.join(_PLAIN_SIGNS)}]"))
-    texts = texts.scatter(rows, texts.gather(rows).str.replace_many(_PLAIN_SIGNS))
-    rows = texts.str.contains("<", literal=True).arg_true()
-    return texts.scatter(rows, texts.gather(rows).str.replace_all(f"(?i){_TAG.pattern}", " "))
+def express(texts: pl.Series, found_by: Expressions, *, case_sensitive: bool) -> pl.DataFrame:
+    """Read a column by expressions: ``answer`` and ``rule``, no rule where they can not tell."""
+    is_unusual = having(texts, "".join(_PLAIN_SIGNS) + label_columns.LETTERS)
+    rows = is_unusual.arg_true()
+    if len(rows):
+        texts = texts.scatter(rows, texts.gather(rows).str.replace_many(_PLAIN_SIGNS))
+    tagged = texts.str.contains("<", literal=True).arg_true()
+    if len(tagged):
+        texts = texts.scatter(tagged, texts.gather(tagged).str.replace_all(f"(?i){_TAG.pattern}", " "))
+    return label_columns.read(
+        texts, found_by, has_letters=is_unusual, case_sensitive=case_sensitive, opening=_OPENING, closing=_CLOSING
+    )
 
 
 LABEL_SET = Extractor(name="label_set", apply=_label_set, cleans=True)

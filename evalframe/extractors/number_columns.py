@@ -18,9 +18,9 @@ from functools import lru_cache
 import polars as pl
 
 from evalframe.extractors import cues
-from evalframe.extractors.characters import BLANKS, STRANGE_LETTERS, any_case, in_rust
+from evalframe.extractors.characters import BLANKS, STRANGE_LETTERS, any_case, having, in_rust
 from evalframe.extractors.number_scan import in_plain_signs
-from evalframe.extractors.windows import hides_another, stems, wide, windows
+from evalframe.extractors.windows import hides_another, letters_of, stems, wide, windows
 
 _MARKS = (*cues.NUMBER_MARKS, r"(?<!#)####(?!#)")
 _STEMS = stems([*cues.ANSWER_NOUNS], [*_MARKS, r"\\[fc]?box(?:ed)?[ ]?\{"])
@@ -29,30 +29,31 @@ _VULGAR = "¼½¾⅐-⅞"
 
 # --- the last number of a text
 # at most 30 digits, so that the number is never written with an exponent
-_NUMBER = r"([0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.([0-9]{1,30}))?"
+_SIGN = r"(-?\$?-?)"
+_NUMBER = r"(?:([0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.([0-9]{1,30}))?|\.([0-9]{1,30}))"
 # no part of a number, of a power or of a command; no letter right before: "x2"
-_SAFE_BEFORE = r"(?:^|[A-WYZa-wyz:=,.;)!?] | \*\*|[:.]\*\* ?|>>|[:=]| \()"
+_SAFE_BEFORE = r"(?:^|[A-WYZa-wyz:=,.;)!?] | \*\*|[:.]\*\* ?|[^\x00-\x7F×·⋅∙√] |>>|[:=]|[A-Za-z ]\()"
 _HARMLESS = rf"[^0-9{_VULGAR}\\}}%^<√π⁰¹²³⁴-⁹ ]"
 _TAIL = (
-    rf"(?m:^)(?:[^\n\\]*?{_SAFE_BEFORE})?(-?)\$?{_NUMBER}(%?)"
+    rf"(?m:^)(?:[^\n\\]*?{_SAFE_BEFORE})?{_SIGN}{_NUMBER}(%?)"
     rf"(?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*| (?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*)?)?\z"
 )
 _HIGHEST = 0x20000  # of the code points that are looked at for digits and currencies
 _A_DIGIT = rf"[0-9{_VULGAR}]"
 
 # --- a number behind a cue
-_LINK = rf"(?:[:=：]|(?:is|are|was|would be|should be|must be|will be)[{BLANKS}])"
+_LINK = rf"(?:[:=：](?:\*\*)?|(?:is|are|was|would be|should be|must be|will be)[{BLANKS}])"
 _OPENING = rf"[{BLANKS}]{{0,5}}(?:\*\*|\(|\"|approximately |about |exactly )?"
 _NOUNS = "|".join(map(any_case, sorted(cues.ANSWER_NOUNS, key=len, reverse=True)))
 _CLOSING = r"(?:\*\*|[$\")])?[.,;:!?]?(?:\*\*)?"
 _NEXT_WORD = r" [A-SU-WYZa-su-wyz][a-z]"  # no " x 10" and no " to 9"
 _CUED = (
-    rf"^(?:(?:{_NOUNS})[*_`\"')\]}}$]{{0,4}} ?{_LINK}|<{any_case('answer')}>){_OPENING}(-?)\$?{_NUMBER}(%?)"
-    rf"{_CLOSING}(?:\n|\z|{_NEXT_WORD})"
+    rf"^(?:(?:{_NOUNS})[*_`\"')\]}}$]{{0,4}} ?{_LINK}|<{any_case('answer')}>){_OPENING}{_SIGN}{_NUMBER}(%?)"
+    rf"{_CLOSING}(?:\n|\z|</|{_NEXT_WORD})"
 )
 # "#### 2. The next step" is a heading
-_HASHED = rf"^####{_OPENING}(-?)\$?{_NUMBER}(%?)(?:\*\*)?(?:\.?(?:\n|\z)|{_NEXT_WORD})"
-_BOXED = rf"^{_BOX}(-?)(?:\\?\$)?{_NUMBER}((?:\\?%)?)\}}"
+_HASHED = rf"^####{_OPENING}{_SIGN}{_NUMBER}(%?)(?:\*\*)?(?:\.?(?:\n|\z)|{_NEXT_WORD})"
+_BOXED = rf"^{_BOX}(-?(?:\\?\$)?-?){_NUMBER}((?:\\?%)?)\}}"
 _NO_WORD_BEFORE = "^[^0-9A-Za-z_#]?$"
 _UNCASED = "^(?:" + "|".join(re.escape(noun) for noun in cues.ANSWER_NOUNS if not cues.is_cased(noun[0])) + ")"
 # no argument of a command can end behind it
@@ -76,8 +77,9 @@ def read(texts: pl.Series) -> pl.DataFrame:
         texts: String, cleaned, without nulls and blanks.
     """
     text = pl.col("text")
-    rows = pl.DataFrame({"text": folded(texts)}).with_row_index("row")
-    places, crowded = windows(rows["text"], _STEMS)
+    is_unusual = having(texts, "".join(_unusual_signs()) + letters_of(_STEMS) + STRANGE_LETTERS)
+    rows = pl.DataFrame({"text": _folded(texts, is_unusual)}).with_row_index("row")
+    places, crowded = windows(rows["text"], _STEMS, is_unusual)
     found = _numbers(
         rows.select(
             "row",
@@ -125,40 +127,42 @@ def _marked(places: pl.DataFrame) -> pl.DataFrame:
 
 
 def _numbers(found: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Make of ``groups`` (sign, whole, decimals, percent) the canonical number, and what the rule says of a percent."""
+    """Make the canonical number of ``groups``, and what the rule says of a percent sign; null where there is none."""
     parts = found.select(
-        pl.col("groups").struct.field(str(place)).fill_null("").alias(part)
-        for place, part in enumerate(("sign", "whole", "decimals", "percent"), 1)
+        pl.col("groups").struct.field(str(place)).alias(part)
+        for place, part in enumerate(("sign", "whole", "decimals", "decimals_alone", "percent"), 1)
     )
-    digits = pl.col("whole").str.replace_all(",", "", literal=True).str.strip_chars_start("0")
-    trimmed = parts.with_columns(digits=digits, decimals=pl.col("decimals").str.strip_chars_end("0"))
-    value = (
-        pl.when(pl.col("whole") == "").then(None)
-        .when((pl.col("digits") == "") & (pl.col("decimals") == "")).then(pl.lit("0"))
-        .otherwise(
-            pl.col("sign") + pl.when(pl.col("digits") == "").then(pl.lit("0")).otherwise("digits")
-            + pl.when(pl.col("decimals") == "").then(pl.lit("")).otherwise("." + pl.col("decimals"))
-        )
-    )  # fmt: skip
+    trimmed = parts.select(
+        "percent",
+        is_found=pl.any_horizontal(pl.col("whole", "decimals_alone").is_not_null()),
+        sign=pl.when(pl.col("sign").str.contains("-", literal=True)).then(pl.lit("-")).otherwise(pl.lit("")),
+        digits=pl.col("whole").str.replace_all(",", "", literal=True).str.strip_chars_start("0").fill_null(""),
+        decimals=pl.coalesce("decimals", "decimals_alone", pl.lit("")).str.strip_chars_end("0"),
+    )
+    whole = pl.when(pl.col("digits") == "").then(pl.lit("0")).otherwise("digits")
+    point = pl.when(pl.col("decimals") == "").then(pl.lit("")).otherwise(pl.lit("."))
+    is_zero = (pl.col("digits") == "") & (pl.col("decimals") == "")
+    value = pl.when(is_zero).then(pl.lit("0")).otherwise(pl.col("sign") + whole + point + pl.col("decimals"))
     percent = pl.when(pl.col("percent") == "").then(pl.lit("")).otherwise(pl.lit(" percent"))
-    is_found = pl.col("whole") != ""
-    read = trimmed.select(value.alias(f"{name}_number"), pl.when(is_found).then(percent).alias(f"{name}_percent"))
+    read = trimmed.select(
+        pl.when("is_found").then(value).alias(f"{name}_number"),
+        pl.when("is_found").then(percent).alias(f"{name}_percent"),
+    )
     return pl.concat([found.drop("groups"), read], how="horizontal")
 
 
 def folded(texts: pl.Series) -> pl.Series:
     """Give the texts in plain signs, as ``number_scan.in_plain_signs`` does."""
-    rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
-    if rows.is_empty():
-        return texts
-    unusual, plain, has_any = _unusual_signs()
-    rows = rows.filter(texts.gather(rows).str.contains(has_any))
-    return texts.scatter(rows, texts.gather(rows).str.replace_many(unusual, plain))
+    return _folded(texts, having(texts, "".join(_unusual_signs())))
+
+
+def _folded(texts: pl.Series, is_unusual: pl.Series) -> pl.Series:
+    rows = is_unusual.arg_true()
+    return texts.scatter(rows, texts.gather(rows).str.replace_many(_unusual_signs())) if len(rows) else texts
 
 
 @lru_cache(maxsize=1)
-def _unusual_signs() -> tuple[list[str], list[str], str]:
-    """Give the signs that ``in_plain_signs`` changes, what it makes of them, and a class of them; none is higher."""
+def _unusual_signs() -> dict[str, str]:
+    """Give what ``in_plain_signs`` makes of each sign that it changes; none is higher than ``_HIGHEST``."""
     every = "".join(chr(code) for code in range(0x80, _HIGHEST) if not 0xD800 <= code < 0xE000)
-    pairs = [(char, plain) for char, plain in zip(every, in_plain_signs(every), strict=True) if char != plain]
-    return [char for char, _ in pairs], [plain for _, plain in pairs], f"[{''.join(char for char, _ in pairs)}]"
+    return {char: plain for char, plain in zip(every, in_plain_signs(every), strict=True) if char != plain}

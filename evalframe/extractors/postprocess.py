@@ -1,7 +1,7 @@
 """The six post-process rules of task files: deterministic, stateless, each one function of one text.
 
 ``RULES`` is the table, one entry for each word of ``words.PostProcess``. A rule's plain function is its definition;
-beside it stand the polars expressions that give the same, and for which texts they do: all other texts of a column go
+beside it stands what gives the same for whole columns, by polars expressions; the few texts of which it can not tell go
 through the plain function, row by row.
 """
 
@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from evalframe.errors import UnknownNameError
-from evalframe.extractors import Extractor
-from evalframe.extractors.characters import letters, lowered_otherwise
+from evalframe.extractors import Extractor, Reading, by_expressions
+from evalframe.extractors.characters import BLANKS, letters, lowered_otherwise, words
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.registry import suggestion
 from evalframe.words import WHITE_SPACE
@@ -30,8 +30,8 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _OPENING = re.compile(r"( {0,3})(`{3,})[^`]*")
 _CLOSING = re.compile(r" {0,3}(`{3,})[ \t\r\n]*")
 # fences as models write them in running text: behind prose, and closed at the end of the last line of code
-_OPENING_IN_PROSE = re.compile(r"[^`]*\S[^`]*?()(`{3,})[\w+#.-]*[ \t\r\n]*")
-_CLOSING_AFTER_CODE = re.compile(r"([^`]*[^`\s][^`]*)(`{3,})[ \t\r\n]*")
+_OPENING_IN_PROSE = re.compile(r"([^`]*+)(`{3,}+)[\w+#.-]*[ \t\r\n]*")
+_CLOSING_AFTER_CODE = re.compile(r"([^`]*+)(`{3,}+)[ \t\r\n]*")
 
 
 def post_process(text: str, rule: str) -> str | None:
@@ -75,35 +75,12 @@ def apply(texts: pl.Series, config: Mapping[str, Any], limits: Limits = DEFAULT_
     ``first_of_2_fences`` (of any number), ``fence_in_prose``, ``unclosed_fence``, ``no_fence``; ``no_line``.
     """
     rule = _rule(str(config["rule"]))
-    frame = pl.DataFrame({"text": texts}, schema={"text": pl.String})
-    columns = rule.columns()
-    taken = frame.with_columns(value=columns.value, reason=columns.reason, exact=columns.exact)
-    values, reasons, exact = taken["value"], taken["reason"], taken["exact"]
-    if not exact.all():
-        # row by row: what the expressions can not do exactly
-        rows = (~exact).arg_true()
-        pairs = [rule.one(text) for text in frame["text"].gather(rows).to_list()]
-        values = values.scatter(rows, pl.Series([value for value, _ in pairs], dtype=pl.String))
-        reasons = reasons.scatter(rows, pl.Series([reason for _, reason in pairs], dtype=pl.String))
-    status = pl.when(values.is_null()).then(pl.lit("no_match")).otherwise(pl.lit("ok"))
-    return pl.DataFrame({"extracted_output": values, "extraction_rule": reasons}).select(
-        "extracted_output", status.alias("extraction_status"), "extraction_rule"
-    )
 
+    def read(text: str) -> Reading:
+        value, reason = rule.one(text)
+        return value, "no_match" if value is None else "ok", reason
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What a rule gives for a column ``text``, by polars.
-
-    Attributes:
-        value: The answer.
-        reason: How it was come by.
-        exact: For which texts both are exactly what the rule's plain function gives.
-    """
-
-    value: pl.Expr
-    reason: pl.Expr
-    exact: pl.Expr = field(default_factory=lambda: pl.lit(True))
+    return by_expressions(texts, rule.columns, read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +90,12 @@ class Rule:
     Attributes:
         meaning: One line.
         one: The definition: the text's answer (None: there is none) and how it was come by.
-        columns: The same for whole columns.
+        columns: Gives the same of a column, as ``answer`` and ``rule``; no rule for a text that ``one`` must read.
     """
 
     meaning: str
     one: Callable[[str], tuple[str | None, str]]
-    columns: Callable[[], Columns]
+    columns: Callable[[pl.Series], pl.DataFrame]
 
 
 def _rule(name: str) -> Rule:
@@ -157,80 +134,105 @@ def _code_block(text: str) -> tuple[str | None, str]:
 def _fences(text: str, *, in_prose: bool = False) -> list[str | None]:
     """Give the body of each fence, in order; None for one that is never closed (it can only be the last)."""
     bodies: list[str | None] = []
-    opening: re.Match[str] | None = None
+    fence: tuple[int, int] | None = None
     body: list[str] = []
     for line in _LINE.findall(text):
-        if opening is None:
-            opening, body = _OPENING.fullmatch(line), []
-            if opening is None and in_prose:
-                opening = _OPENING_IN_PROSE.fullmatch(line)
-        elif (closing := _CLOSING.fullmatch(line)) and len(closing[1]) >= len(opening[2]):
+        if fence is None:
+            fence, body = _opening(line, in_prose), []
+            continue
+        indent, ticks = fence
+        if (closing := _CLOSING.fullmatch(line)) and len(closing[1]) >= ticks:
             bodies.append(_without_last_break("".join(body)))
-            opening = None
-        elif in_prose and (end := _CLOSING_AFTER_CODE.fullmatch(line)) and len(end[2]) >= len(opening[2]):
+            fence = None
+        elif in_prose and (end := _behind_ink(_CLOSING_AFTER_CODE, line)) and len(end[2]) >= ticks:
             bodies.append("".join([*body, end[1]]))
-            opening = None
+            fence = None
         else:
-            indent = len(opening[1])
             body.append(line[:indent].lstrip(" ") + line[indent:])
-    return bodies if opening is None else [*bodies, None]
+    return bodies if fence is None else [*bodies, None]
+
+
+def _opening(line: str, in_prose: bool) -> tuple[int, int] | None:
+    """Give the indentation of the fence that a line opens, and how many backticks it has."""
+    if found := _OPENING.fullmatch(line):
+        return len(found[1]), len(found[2])
+    found = _behind_ink(_OPENING_IN_PROSE, line) if in_prose else None
+    return (0, len(found[2])) if found else None
+
+
+def _behind_ink(fence: re.Pattern[str], line: str) -> re.Match[str] | None:
+    found = fence.fullmatch(line)
+    return found if found and not found[1].isspace() and found[1] else None
 
 
 def _without_last_break(text: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-_TEXT = pl.col("text")
-# one fence, not indented, of three backticks, in a text that has no others
-_ONE_FENCE = r"(?s)(?:^|\n)```[^`\n]*\n(?:(.*)\n)? {0,3}```[ \t]*(?:\n|$)"
+def _columns(texts: pl.Series, answer: pl.Expr, rule: pl.Expr) -> pl.DataFrame:
+    found = texts.to_frame("text").select(answer.alias("answer"))
+    return found.with_columns(rule.alias("rule"))
 
 
-def _stripped() -> Columns:
-    return Columns(_TEXT.str.strip_chars(WHITE_SPACE), pl.lit("strip_whitespace"))
+_TEXT, _ANSWER = pl.col("text"), pl.col("answer")
 
 
-def _lower() -> Columns:
-    return Columns(_TEXT.str.to_lowercase(), pl.lit("lower"), ~_TEXT.str.contains(f"[{lowered_otherwise()}]"))
+def _lowered(texts: pl.Series) -> pl.DataFrame:
+    found = _columns(texts, _TEXT.str.to_lowercase(), pl.lit("lower"))
+    is_other = texts.str.contains(f"[{lowered_otherwise()}]")
+    return found.with_columns(rule=pl.when(~is_other).then("rule"))
 
 
-def _letters() -> Columns:
+def _letters(texts: pl.Series) -> pl.DataFrame:
     beside = f"[^{letters()}]"
-    alone = _TEXT.str.extract(rf"(?:^|{beside})([A-E])(?:{beside}|$)")
-    value = pl.coalesce(alone, _TEXT.str.extract("([A-E])"))
-    reason = (
-        pl.when(alone.is_not_null()).then(pl.lit("stands_alone")).when(value.is_not_null()).then(pl.lit("anywhere"))
-    )
-    return Columns(value, reason.otherwise(pl.lit("no_letter")))
+    found = texts.to_frame("text").with_columns(alone=_TEXT.str.extract(rf"(?:^|{beside})([A-E])(?:{beside}|$)"))
+    rule = (
+        pl.when(pl.col("alone").is_not_null()).then(pl.lit("stands_alone"))
+        .when(_ANSWER.is_not_null()).then(pl.lit("anywhere")).otherwise(pl.lit("no_letter"))
+    )  # fmt: skip
+    anywhere = found.with_columns(answer=pl.coalesce("alone", _TEXT.str.extract("([A-E])")))
+    return anywhere.select("answer", rule=rule)
 
 
-def _code_blocks() -> Columns:
-    # which fence closes which, indented, in prose or one of many, is no regular language
-    has_fence = _TEXT.str.contains("```", literal=True)
-    is_one = (
-        (_TEXT.str.count_matches("```", literal=True) == 2)
-        & ~_TEXT.str.contains_any(["````", "\r"])
-        & _TEXT.str.contains(_ONE_FENCE)
-    )
-    return Columns(
-        pl.when(has_fence).then(_TEXT.str.extract(_ONE_FENCE).fill_null("")).otherwise(_TEXT),
-        pl.when(has_fence).then(pl.lit("fence")).otherwise(pl.lit("no_fence")),
-        ~has_fence | is_one,
-    )
+def _code_blocks(texts: pl.Series) -> pl.DataFrame:
+    """Take the body of a text's only fence; which closes which where there are more, is no regular language."""
+    rows = texts.str.contains("```", literal=True).arg_true()
+    whole = _columns(texts, _TEXT, pl.lit("no_fence"))
+    if rows.is_empty():
+        return whole
+    # one fence, not indented, of three backticks
+    body = r"\n(?:(.*)\n)? {0,3}```[ \t]*(?:\n|$)"
+    alone = rf"(?s)(?:^|\n)```[^`\n]*{body}"
+    in_prose = rf"(?s)(?:^|\n)[^`\n]*[^`{BLANKS}][^`\n]*```[{words()}+#.\-]*[ \t]*{body}"
+    fenced = texts.gather(rows).to_frame("text").select(
+        pl.when(_TEXT.str.contains(alone)).then(_TEXT.str.extract(alone).fill_null(""))
+        .when(_TEXT.str.contains(in_prose)).then(_TEXT.str.extract(in_prose).fill_null("")).alias("answer"),
+        pl.when((_TEXT.str.count_matches("```", literal=True) != 2) | _TEXT.str.contains_any(["````", "\r"])).then(None)
+        .when(_TEXT.str.contains(alone)).then(pl.lit("fence"))
+        .when(_TEXT.str.contains(in_prose)).then(pl.lit("fence_in_prose")).alias("rule"),
+    )  # fmt: skip
+    return whole.with_columns(whole[name].scatter(rows, fenced[name]) for name in whole.columns)
 
 
-def _first_lines() -> Columns:
-    # a line feed is found faster than any of the other ends of a line
+def _first_lines(texts: pl.Series) -> pl.DataFrame:
+    # the first line feed is found fast; the other ends are for the few lines that have one
     head = _TEXT.str.strip_chars_start(WHITE_SPACE).str.splitn("\n", 2).struct.field("field_0")
-    value = head.str.extract(f"^([^{LINE_ENDS}]+)").str.strip_chars(WHITE_SPACE)
-    return Columns(value, pl.when(value.is_null()).then(pl.lit("no_line")).otherwise(pl.lit("extract_first_line")))
+    heads = texts.to_frame("text").select(head.alias("text"))["text"]
+    rows = heads.str.contains(f"[{LINE_ENDS}]").arg_true()
+    if len(rows):
+        heads = heads.scatter(rows, heads.gather(rows).str.extract(f"^([^{LINE_ENDS}]*)"))
+    line = _TEXT.str.strip_chars_end(WHITE_SPACE)
+    rule = pl.when(_ANSWER.is_null()).then(pl.lit("no_line")).otherwise(pl.lit("extract_first_line"))
+    return _columns(heads, pl.when(line != "").then(line), rule)
 
 
 RULES: Mapping[str, Rule] = MappingProxyType({
-    "none": Rule("unchanged", lambda text: (text, "none"), lambda: Columns(_TEXT, pl.lit("none"))),
+    "none": Rule("unchanged", lambda text: (text, "none"), lambda texts: _columns(texts, _TEXT, pl.lit("none"))),
     "strip_whitespace": Rule(
-        "without leading and trailing white space", lambda text: (text.strip(), "strip_whitespace"), _stripped
+        "without leading and trailing white space", lambda text: (text.strip(), "strip_whitespace"),
+        lambda texts: _columns(texts, _TEXT.str.strip_chars(WHITE_SPACE), pl.lit("strip_whitespace")),
     ),
-    "lower": Rule("lower case", lambda text: (text.lower(), "lower"), _lower),
+    "lower": Rule("lower case", lambda text: (text.lower(), "lower"), _lowered),
     "extract_letter": Rule("the first A-E that stands alone, else the first A-E", _letter, _letters),
     "extract_code_block": Rule("the body of the first closed fence, else the text", _code_block, _code_blocks),
     "extract_first_line": Rule("the first non-blank line, stripped", _first_line, _first_lines),

@@ -73,12 +73,19 @@ def _words(nouns: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(nouns, key=len, reverse=True)))
 
 
-def windows(texts: pl.Series, all_stems: list[str]) -> tuple[pl.DataFrame, pl.Series]:
+def letters_of(all_stems: Iterable[str]) -> str:
+    """Give the letters outside ASCII: a text without them has only stems of ASCII."""
+    return "".join(sorted({char for stem in all_stems for char in stem if not char.isascii()}))
+
+
+def windows(texts: pl.Series, all_stems: list[str], has_letters: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
     """Find the stems in a column.
 
     Args:
         texts: String, without nulls.
         all_stems: As ``stems`` gives them.
+        has_letters: Whether a text may have one of ``letters_of(all_stems)``: to look for all stems in each text takes
+            three times as long.
 
     Returns:
         One row for each place, in order: ``row`` of the text, ``start`` (byte), ``before`` (the character before: empty
@@ -86,13 +93,10 @@ def windows(texts: pl.Series, all_stems: list[str]) -> tuple[pl.DataFrame, pl.Se
         for each text whether it has too many places to look at.
     """
     rows = pl.DataFrame({"text": texts}).with_row_index("row")
-    in_ascii = [stem for stem in all_stems if stem.isascii()]
-    others = [stem for stem in all_stems if not stem.isascii()]
-    # few texts have a letter of the others, and to look for those takes three times as long
-    letters = "".join(sorted({char for stem in others for char in stem if not char.isascii()}))
-    text = pl.col("text")
-    some = rows.filter(text.str.len_bytes() != text.str.len_chars()).filter(text.str.contains(f"[{letters}]"))
-    found = pl.concat([_find(rows, in_ascii), _find(some, others)]).sort("row", "start")
+    found = _find(rows, [stem for stem in all_stems if stem.isascii()])
+    if has_letters.any():
+        found = pl.concat([found, _find(rows.filter(has_letters), [stem for stem in all_stems if not stem.isascii()])])
+    found = found.sort("row", "start")
     n_places = found.group_by("row").len()
     crowded = n_places.filter(pl.col("len") > MOST_PLACES)["row"]
     places = found.filter(~pl.col("row").is_in(crowded.implode())) if len(crowded) else found

@@ -45,6 +45,16 @@ def test_a_cue_is_a_whole_word(noun: str) -> None:
     assert (label(f"A. {noun}", LETTERS), rule(f"A. {noun}", LETTERS)) == ("A", "first_label")
 
 
+def test_a_cue_that_is_no_whole_word_hides_no_other() -> None:
+    assert (label("B. my_answer choice: C", LETTERS), rule("B. my_answer choice: C", LETTERS)) == ("C", "cue")
+
+
+@pytest.mark.parametrize("tag", ["b", "i", "em", "strong", "u", "code", "B"])
+def test_a_tag_is_no_label(tag: str) -> None:
+    assert label(f"Answer: <{tag}>C</{tag}>", LETTERS) == "C"
+    assert label(f"It is <{tag}>C</{tag}>", LETTERS) == "C"
+
+
 def test_the_last_cue_comes_first() -> None:
     assert label("Answer: A. No, wait. Answer: B, not C", LETTERS) == "B"
     assert label("Answer: A. In short, the answer is unclear.", LETTERS) == "A"

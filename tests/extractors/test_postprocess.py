@@ -207,5 +207,8 @@ def test_a_long_text_takes_one_walk(rule: str) -> None:
         " " * 10**6 + "x",
         "\n" * 10**6 + "A",
         "A\x1c" * 10**5,
+        "So: ```\n" + "x" * 10**6,
+        "x" * 10**6 + "\n```",
+        "x " * 10**5 + "`\n```\n" + "x " * 10**5 + "`",
     ):
         assert apply(pl.Series([text]), {"rule": rule}).height == 1
