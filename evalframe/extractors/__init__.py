@@ -25,6 +25,7 @@ EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
 BLANK = "blank"  # the rule of a text without ink, under every type
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 65_536, 8 * 1024 * 1024  # by expressions: bounds what is held on the way
+FEW_BYTES = 8 * 1024  # of a column that a walk reads sooner than the expressions are set up
 
 Reading = tuple[str | None, ExtractionStatus, str]
 
@@ -100,6 +101,8 @@ def by_expressions(
             part of the column at a time, so that what it makes on the way is bounded.
         read: The walk, which is the definition.
     """
+    if texts.str.len_bytes().sum() < FEW_BYTES:
+        return one_by_one(texts, read)
     parts = []
     for part in parts_of(texts):
         found = express(part).select(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from collections.abc import Iterator
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalframe import extractors
 from evalframe.errors import UnknownNameError
 from evalframe.extractors.postprocess import LINE_ENDS, POST_PROCESS, RULES, apply, post_process
 from evalframe.limits import DEFAULT_LIMITS
@@ -74,6 +76,14 @@ EXAMPLES: list[tuple[str, str, str | None, str]] = [
     ("extract_first_line", "one", "one", "extract_first_line"),
     ("extract_first_line", " \n\t\x1d", None, "no_line"),
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_column_is_small() -> Iterator[None]:
+    """Read even a column of one short text by expressions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extractors, "FEW_BYTES", 0)
+        yield
 
 
 @pytest.mark.parametrize(("rule", "text", "answer", "reason"), EXAMPLES)

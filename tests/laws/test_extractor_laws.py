@@ -1,5 +1,6 @@
 """What holds for every extraction type: one text = a column, any order, any chunks, nulls, blanks, any text at all."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalframe import extractors
 from evalframe.extractors import EXTRACTED, extract
 from evalframe.registry import EXTRACTORS
 from evalframe.words import ExtractionStatus, PostProcess
@@ -36,6 +38,14 @@ PIECES = [
 ]  # fmt: skip
 text = st.lists(st.sampled_from(PIECES), max_size=12).map("".join) | st.text(max_size=20)
 some_texts = st.lists(st.none() | text, max_size=6)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_column_is_small() -> Iterator[None]:
+    """Read even a column of one short text by expressions."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extractors, "FEW_BYTES", 0)
+        yield
 
 
 def rows(texts: list[str | None], config: dict[str, Any]) -> list[tuple[str | None, ...]]:
