@@ -65,7 +65,7 @@ class Block:
         """
         n = self.pairs.size
         together = self.steps * self.words * (10 + 0.03 * n)
-        alone = n * (100 + 0.25 * (self.steps + WORD_BITS * self.words))
+        alone = n * (100 + 0.3 * (self.steps + WORD_BITS * self.words))
         return together > alone
 
 

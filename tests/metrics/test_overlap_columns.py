@@ -102,6 +102,7 @@ def test_long_texts_are_compared_as_short_ones(a: list[int], b: list[int], order
     first, second = np.split(ids, [len(a)])
     assert shared.matches[:, 0].tolist() == longtexts.clipped_matches(first, second, orders)
     assert shared.common.tolist() == [longtexts.longest_common(first, second)]
+    assert shared.common.tolist() == [plain.longest_common_by_table(list(map(str, a)), list(map(str, b)))]
 
 
 def test_metrics_that_share_their_work_do_it_once() -> None:
