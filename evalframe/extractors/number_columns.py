@@ -33,7 +33,7 @@ _SIGN = r"(-?\$?-?)"
 _NUMBER = r"(?:([0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.([0-9]{1,30}))?|\.([0-9]{1,30}))"
 # no part of a number, of a power or of a command; no letter right before: "x2"
 _SAFE_BEFORE = r"(?:^|[A-WYZa-wyz:=,.;)!?] | \*\*|[:.]\*\* ?|[^\x00-\x7F×·⋅∙√] |>>|[:=]|[A-Za-z ]\()"
-_HARMLESS = rf"[^0-9{_VULGAR}\\}}%^<√π⁰¹²³⁴-⁹ ]"
+_HARMLESS = rf"[^0-9xXbBoO{_VULGAR}\\}}%^<√π⁰¹²³⁴-⁹ ]"
 _TAIL = (
     rf"(?m:^)(?:[^\n\\]*?{_SAFE_BEFORE})?{_SIGN}{_NUMBER}(%?)"
     rf"(?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*| (?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*)?)?\z"
