@@ -68,7 +68,8 @@ def test_ordinary_texts_are_read_as_the_walk_reads_them(config: dict[str, Any]) 
     "text",
     ["-0xA", "0b1", "so 0x", "5x", "2 x 10", "is 5\\%", "10 ^", "5 %", "5½", "½ 5", "-$$5", "$-5", "-$-5", "--5",
      "...5", "No.5", "is .5.6", "\\frac{1}{\n2} = 4", "\\sqrt{\n4} so 3", "\\frac{answer is 5.\n}{2}", "Answer is ** 5",
-     "Answer: ** 5", "#### 2. Next", "#### 2.\n", "answer (the answer is 5): 6", "\\frac{1}{\\boxed{4}}", "jeans is 4, so 5"],
+     "Answer: ** 5", "#### 2. Next", "#### 2.\n", "answer (the answer is 5): 6", "\\frac{1}{\\boxed{4}}",
+     "jeans is 4, so 5"],
 )  # fmt: skip
 def test_a_number_at_the_edge_of_a_proof(text: str) -> None:
     assert differing([text, f"{text} or", f"First 7, {text}."], {"type": "number"}) == []
