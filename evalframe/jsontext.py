@@ -7,6 +7,7 @@ number is a ``Number``: a string that remembers that it stood without quotes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring
 from typing import Any, NoReturn
@@ -38,13 +39,11 @@ def loads(text: str) -> Any:
     {'a': '2.50', 'b': ['1e5', True]}
     """
     try:
-        return json.loads(
-            text, parse_float=Number, parse_int=Number, parse_constant=_refuse_constant, object_pairs_hook=_object
-        )
+        return _DECODER.decode(text)
     except _ConstantFound as found:
         raise JsonTextError(f"{found.name} is not JSON; write null", _column_of_constant(text, found.name)) from None
     except _DuplicateKey as found:
-        raise JsonTextError(f"the key {found.key!r} stands twice in one object", 1) from None
+        raise JsonTextError(f"the key {found.key!r} stands twice in one object", _column_of_repeat(text)) from None
     except json.JSONDecodeError as error:
         raise JsonTextError(_plain_words(error), error.pos + 1) from None
     except RecursionError:
@@ -109,6 +108,33 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         raise _DuplicateKey(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return result
+
+
+def _column_of_repeat(text: str) -> int:
+    """Find the first key that its object has already."""
+    objects: list[set[str] | None] = []  # of those that are open; None is a list
+    for token in _TOKENS.finditer(text):
+        mark = token[0]
+        if mark in "{[":
+            objects.append(set() if mark == "{" else None)
+        elif mark in "}]":
+            objects.pop()
+        elif token[1] is not None and objects and (keys := objects[-1]) is not None:
+            key = json.loads(token[1])
+            if key in keys:
+                return token.start() + 1
+            keys.add(key)
+    raise AssertionError("loads found a key that stands twice")
+
+
+# a string that a colon follows is a key
+_TOKENS = re.compile(r'("(?:[^"\\]|\\.)*+")(?=[ \t\r\n]*:)|"(?:[^"\\]|\\.)*+"|[{}\[\]]', re.DOTALL)
+
+
+# made once: json.loads with options makes one a call
+_DECODER = json.JSONDecoder(
+    parse_float=Number, parse_int=Number, parse_constant=_refuse_constant, object_pairs_hook=_object
+)
 
 
 def _column_of_constant(text: str, name: str) -> int:

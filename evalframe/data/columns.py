@@ -44,22 +44,26 @@ class RecordColumns:
             **{f"items.{path}": TEXTS for path in self._items},
         }
         self._full: list[pl.DataFrame] = []
-        self._values: list[list[Any]] = [[] for _ in self._schema]
+        self._begin()
 
-    def add(self, line_number: int, record: Mapping[str, Any]) -> None:
-        """Take one record.
+    def add(self, line_number: int, record: Mapping[str, Any], row: str) -> None:
+        """Take one record and its compact JSON text.
 
         Raises:
-            RecursionError: The record is nested too deeply to be written.
+            RecursionError: A value at a path is nested too deeply to be written.
             ValueError: It holds a number that JSON has not (NaN, an infinity).
         """
-        values: list[Any] = [line_number, clean(dumps(record))]
+        whole = clean(row)
+        values: list[Any] = [line_number, whole]
+        mend = clean if whole is not row else None  # what is fine as a whole is fine in its parts
         for path in self._fields:
-            value = find(record, path)
-            values.append(None if value is MISSING or value is None else clean(text_of(value)))
+            value = record[path] if path in record else find(record, path)  # most paths are keys
+            if type(value) is not str:
+                value = None if value is MISSING or value is None else text_of(value)
+            values.append(mend(value) if mend and value is not None else value)
         values.extend(items_of(find(record, path)) for path in self._items)
-        for column, value in zip(self._values, values, strict=True):
-            column.append(value)
+        for append, value in zip(self._appends, values, strict=True):
+            append(value)
         if len(self._values[0]) >= ROWS_AT_ONCE:
             self._flush()
 
@@ -74,7 +78,11 @@ class RecordColumns:
             for name, values in zip(self._schema, self._values, strict=True)
         }
         self._full.append(pl.DataFrame(columns, schema=self._schema, strict=True))
-        self._values = [[] for _ in self._schema]
+        self._begin()
+
+    def _begin(self) -> None:
+        self._values: list[list[Any]] = [[] for _ in self._schema]
+        self._appends = [column.append for column in self._values]
 
 
 def records_of(
@@ -97,7 +105,7 @@ def records_of(
     # one record at a time: each has its own types, which no column has
     for line_number, record in numbered:
         try:
-            columns.add(line_number, record)
+            columns.add(line_number, record, dumps(record))
         except RecursionError:
             faults.append(Fault(f"record {line_number}", "too_deep", "is nested too deeply", "flatten it"))
         except (TypeError, ValueError) as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from json.encoder import encode_basestring
+from typing import NamedTuple
 
 from evalframe.data.badlines import BadLines
 from evalframe.data.columns import RecordColumns
@@ -16,12 +17,13 @@ from evalframe.data.columns import RecordColumns
 BLANKS = " \t\r"
 QUOTED = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')
 PLAIN = re.compile(r"[^,\n]*+")
+# a cell with what ends it, where nothing is odd about it
+CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(?:(,)|\r?\n|\r?\Z)')
 QUOTING = 'put a cell that holds a comma, a quote or a line break in double quotes, and double the quotes in it ("")'
 LINE_ENDS = "a carriage return alone ends no line; save the file with \\n or \\r\\n line ends"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row: where it begins and ends, and its cells; None where they can not be told apart."""
 
     line_number: int
@@ -49,13 +51,19 @@ def take_csv(content: bytes, columns: RecordColumns, bad: BadLines) -> None:
     names = _header(next(rows, None), bad)
     if names is None:
         return
+    keys = [encode_basestring(name) for name in names]
     for number, row in enumerate(rows, start=1):
         if row.cells is None:
             continue
         if len(row.cells) != len(names):
             _note_width(number, row, names, bad)
             continue
-        columns.add(row.line_number, {name: cell or None for name, cell in zip(names, row.cells, strict=True)})
+        written = ",".join([
+            f"{key}:{encode_basestring(cell)}" if cell else f"{key}:null"
+            for key, cell in zip(keys, row.cells, strict=True)
+        ])  # fmt: skip
+        record = {name: cell or None for name, cell in zip(names, row.cells, strict=True)}
+        columns.add(row.line_number, record, f"{{{written}}}")
 
 
 def scan(text: str, bad: BadLines) -> Iterator[Row]:
@@ -66,7 +74,7 @@ def scan(text: str, bad: BadLines) -> Iterator[Row]:
         end = len(text) if end < 0 else end
         line = text[position:end].removesuffix("\r")
         if '"' in line:
-            row = _scan_quoted(text, position, line_number, bad)
+            row = _scan_regular(text, position, line_number) or _scan_odd(text, position, line_number, bad)
         else:
             row = Row(line_number, line.split(","), end + 1, line_number)
         if row.cells is None or line.strip(BLANKS):
@@ -74,8 +82,25 @@ def scan(text: str, bad: BadLines) -> Iterator[Row]:
         position, line_number = row.end, row.last_line + 1
 
 
-def _scan_quoted(text: str, start: int, line_number: int, bad: BadLines) -> Row:
-    """Scan one row that holds a quote, cell by cell."""
+def _scan_regular(text: str, start: int, line_number: int) -> Row | None:
+    """Scan one row whose cells are quoted whole or hold no quote; None where one is not."""
+    cells: list[str] = []
+    position, lines = start, 0
+    while (found := CELL.match(text, position)) is not None:
+        quoted, plain, comma = found.groups()
+        if quoted is None:
+            cells.append(plain)
+        else:
+            cells.append(quoted.replace('""', '"'))
+            lines += quoted.count("\n")
+        position = found.end()
+        if comma is None:
+            return Row(line_number, cells, position, line_number + lines)
+    return None
+
+
+def _scan_odd(text: str, start: int, line_number: int, bad: BadLines) -> Row:
+    """Scan one row that holds a quote, cell by cell; say what is wrong with it."""
     cells: list[str] = []
     position, line = start, line_number
     while True:

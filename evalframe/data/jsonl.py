@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from evalframe.data.badlines import BadLines
 from evalframe.data.columns import RecordColumns
-from evalframe.jsontext import JsonTextError, loads
+from evalframe.jsontext import JsonTextError, dumps, loads
 
 BLANKS = b" \t\r\n"
 
@@ -40,7 +40,7 @@ def _take_line(line_number: int, line: bytes, columns: RecordColumns, bad: BadLi
         bad.add(line_number, column, "not_an_object", f"is {_kind(text)}, not an object", remedy)
         return
     try:
-        columns.add(line_number, record)
+        columns.add(line_number, record, dumps(record))
     except RecursionError:
         bad.add(line_number, 1, "too_deep", "is nested too deeply", "flatten it, or keep the inner part as text")
 

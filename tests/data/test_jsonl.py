@@ -96,7 +96,7 @@ def test_a_lone_surrogate_becomes_the_replacement_character(read) -> None:
         (b'{"a": 1} {"a": 2}', 10, "more text after"),
         (b'{"a": 1}\r{"a": 2}', 10, "only a line feed ends a line"),
         ('{"é": "'.encode() + b'\xff"}', 8, "0xFF is not UTF-8 -> save the file as UTF-8"),
-        (b'{"a": 1, "a": 2}', 1, "'a' stands twice"),
+        (b'{"a": 1, "a": 2}', 10, "'a' stands twice"),
         (b'{"a": ' + b"[" * 2_000 + b"]" * 2_000 + b"}", 1, "nested too deeply"),
         (b'{"a": ' + b"[" * 700 + b"]" * 700 + b"}", 1, "nested too deeply"),
     ],
