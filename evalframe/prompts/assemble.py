@@ -22,7 +22,7 @@ from evalframe.prompts.needs import (
     require_columns,
     task_templates,
 )  # fmt: skip
-from evalframe.prompts.sampleids import SampleIds, blake2b_128, name_samples
+from evalframe.prompts.sampleids import SampleIds, blake2b_128, name_samples, warn_of_gaps
 from evalframe.prompts.templates import Template, text_expr, warn_missing
 from evalframe.schemas import METRIC_CHOICES, RECORDS, ROWS, TEXTS
 
@@ -95,6 +95,7 @@ def suite_rows(
     if faults or (missing and on_missing == "error"):
         raise DatasetError.of([*faults, *(missing if on_missing == "error" else [])], what=what)
     warn_missing(missing, what=what)
+    warn_of_gaps(records, mode=sample_ids, what=what)
     rendered = _rendered(task, records)
     prompts = rendered["prompt"]
     if task.fewshot.count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from typing import Literal
 
 import polars as pl
@@ -17,6 +18,10 @@ ID_FIELDS = ("id", "task_id", "question_id")  # the first that every row has
 MOST_CLASHES = 20
 MOST_LINES = 10
 REMEDY = "give every row an id of its own, or name the samples by their content: sample_ids='content'"
+
+
+class SampleIdWarning(UserWarning):
+    """Samples are not called by the id that most of them have."""
 
 
 def name_samples(records: pl.DataFrame, *, mode: SampleIds = "auto") -> tuple[pl.Series, list[Fault]]:
@@ -37,6 +42,28 @@ def name_samples(records: pl.DataFrame, *, mode: SampleIds = "auto") -> tuple[pl
         return _content_ids(records), []
     ids = records[f"field.{field}"].alias("sample_id")
     return ids, _clashes(records, field) if ids.n_unique() < len(ids) else []
+
+
+def warn_of_gaps(records: pl.DataFrame, *, mode: SampleIds, what: str) -> None:
+    """Warn where some rows have an id and others none: then all are named by content, and no id is found again.
+
+    Args:
+        records: RECORDS, with the columns ``field.<name>`` of ``ID_FIELDS``.
+        mode: As in ``name_samples``; ``content`` is meant so.
+        what: Names the task.
+    """
+    if mode == "content" or any(_every_row_has(records, name) for name in ID_FIELDS):
+        return
+    found = {name: (records[f"field.{name}"].fill_null("") != "").sum() for name in ID_FIELDS}
+    name = max(ID_FIELDS, key=lambda one: found[one])
+    if found[name]:
+        lacking = records.filter(pl.col(f"field.{name}").fill_null("") == "")["line_number"]
+        seen = f"no {name} on {listed_lines(lacking.to_list())}" if len(lacking) else f"an {name} is no text or number"
+        warnings.warn(
+            f"{what}: {seen}, so all samples are named by a hash of their content; give every row an {name}, or say "
+            "that this is meant: sample_ids='content'",
+            SampleIdWarning, stacklevel=3,
+        )  # fmt: skip
 
 
 def blake2b_128(texts: pl.Series) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalframe.errors import DatasetError
+from evalframe.prompts.sampleids import SampleIdWarning
 
 
 @pytest.fixture
@@ -34,7 +35,9 @@ def test_the_first_field_that_every_row_has(ids) -> None:
 @pytest.mark.parametrize("value", [None, "", [1], {"a": 1}, []])
 def test_what_is_no_id(ids, value: Any) -> None:
     lines = [{"id": "a"}, {"id": value}]
-    assert all(len(found) == 32 for found in ids(lines))
+    with pytest.warns(SampleIdWarning, match="named by a hash of their content; give every row an id"):
+        assert all(len(found) == 32 for found in ids(lines))
+    assert all(len(found) == 32 for found in ids(lines, sample_ids="content"))  # meant so: no warning
     assert ids([{"id": "[a]"}, {"id": "{b}"}]) == ["[a]", "{b}"]
 
 
