@@ -9,27 +9,45 @@ from numpy.typing import NDArray
 from evalframe.metrics.pairing import Targets, row_chunks
 from evalframe.metrics.record import Metric
 from evalframe.sandbox.policy import Policy
+from evalframe.words import WHITE_SPACE
 
-# what Python's str.strip() takes off; the default of polars leaves U+001C to U+001F
-WHITE_SPACE = (
-    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-)
+Truths = NDArray[np.bool_]
+
+CHUNK_ROWS = 1 << 17  # nothing is held but a mark and a view of each text
+# by value: whether a text that ends in white space may have this as its last byte, in UTF-8
+_ENDS_BLANK = np.isin(np.arange(256), [char.encode()[-1] for char in WHITE_SPACE])
 
 
 def equals_a_target(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
     """Give 1 where the stripped prediction is one of the stripped targets, else 0; without a target 0."""
-    chunks = [_equal(targets) for targets in row_chunks(frame)]
+    chunks = [_equal(targets) for targets in row_chunks(frame, CHUNK_ROWS)]
     return pl.DataFrame({"score": np.concatenate([np.zeros(0), *chunks])})
 
 
 def _equal(targets: Targets) -> NDArray[np.float64]:
-    predictions = targets.predictions.str.strip_chars(WHITE_SPACE).gather(targets.rows)
-    equal = predictions == targets.texts.str.strip_chars(WHITE_SPACE)
-    scores = np.zeros(len(targets.predictions))
-    scores[targets.rows[equal.to_numpy()]] = 1.0
+    """Compare the texts as they are, then once more stripped where one of them has something to strip."""
+    predictions, texts, rows = targets.predictions, targets.texts, targets.rows
+    beside = predictions.gather(rows)
+    equal = (beside == texts).to_numpy(writable=True)
+    in_question = np.flatnonzero((_has_blank_edges(predictions).take(rows) | _has_blank_edges(texts)) & ~equal)
+    if in_question.size:
+        beside, texts = (side.gather(in_question).str.strip_chars(WHITE_SPACE) for side in (beside, texts))
+        equal[in_question] = (beside == texts).to_numpy()
+    scores = np.zeros(len(predictions))
+    scores[rows.take(np.flatnonzero(equal))] = 1.0
     scores[targets.has_none] = 0.0  # their stand-in is an empty text
     return scores
+
+
+def _has_blank_edges(texts: pl.Series) -> Truths:
+    """Tell which texts may begin or end with white space, by a look at their edges: to strip all takes three times it.
+
+    White space is below ``!`` or from U+0080 to U+3000; polars compares texts by their bytes, fast.
+    """
+    begins = (texts < "!") | ((texts >= "\x80") & (texts <= "\u3001"))
+    last = texts.cast(pl.Binary).bin.get(-1, null_on_oob=True).fill_null(0)
+    edges: Truths = begins.to_numpy() | _ENDS_BLANK.take(last.to_numpy())
+    return edges
 
 
 EXACT_MATCH = Metric(

@@ -56,9 +56,9 @@ class Targets:
     has_none: NDArray[np.bool_]
 
 
-def row_chunks(frame: pl.DataFrame) -> Iterator[Targets]:
-    """Cut a frame with ``prediction`` and ``targets`` into chunks of rows, targets exploded."""
-    for chunk in frame.iter_slices(CHUNK_ROWS):
+def row_chunks(frame: pl.DataFrame, n_rows: int = CHUNK_ROWS) -> Iterator[Targets]:
+    """Cut a frame with ``prediction`` and ``targets`` into chunks of so many rows, targets exploded."""
+    for chunk in frame.iter_slices(n_rows):
         counts = chunk["targets"].list.len().to_numpy()
         texts = chunk["targets"].explode(empty_as_null=True)
         texts = texts.fill_null("") if texts.null_count() else texts
