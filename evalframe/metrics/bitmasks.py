@@ -109,7 +109,7 @@ def _blocks(walks: Places, masks: Places) -> Iterator[Block]:
     width = np.searchsorted(bits, masks)
     width = np.where(masks > WORD_BITS, len(WORDS) - 2 - (-masks // WORD_BITS), width)
     some = np.flatnonzero(masks)
-    order = some[np.lexsort((walks[some], width[some]))]
+    order = some[_sorted_by(width[some], walks[some])]
     edges = np.flatnonzero(np.diff(width[order], prepend=-1, append=-1))
     for start, stop in pairwise(edges.tolist()):
         word = WORDS[min(width[order[start]], len(WORDS) - 1)]
@@ -120,6 +120,14 @@ def _blocks(walks: Places, masks: Places) -> Iterator[Block]:
             cut = max(start, stop - max(most, 1))
             yield Block(order[cut:stop], word, words, steps)
             stop = cut
+
+
+def _sorted_by(first: Places, second: Places) -> Places:
+    """Order by one number, then by another; numpy sorts numbers of 16 bits by their digits, in a fifth of the time."""
+    steps = int(second.max(initial=0)) + 1
+    if (int(first.max(initial=0)) + 1) * steps > np.iinfo(np.uint16).max:
+        return np.lexsort((second, first))
+    return np.argsort((first * steps + second).astype(np.uint16), kind="stable")
 
 
 def _matrix(ids: NDArray[Any], firsts: Places, counts: Places, width: int, fill: int) -> NDArray[Any]:

@@ -92,8 +92,22 @@ def scan(texts: pl.Series) -> Scanned:
     is_word = np.frombuffer(text, dtype=np.uint8) != 0
     edges = np.flatnonzero(is_word[1:] != is_word[:-1]) + 1
     starts, stops = edges[0::2], edges[1::2]
-    bounds = np.searchsorted(starts, offsets)
+    bounds = _count_before(is_word[1:] & ~is_word[:-1], offsets)
     return Scanned(text, starts, stops - starts, bounds[home], np.diff(bounds)[home])
+
+
+def _count_before(marks: NDArray[np.bool_], places: Places) -> Places:
+    """Count the marks before each place: a sum over words of 64 marks, and the bits below it in its own word.
+
+    A search among the places of the marks takes three times as long.
+    """
+    in_bytes = np.packbits(marks, bitorder="little")
+    words = np.append(in_bytes, np.zeros(8 + -in_bytes.size % 8, dtype=np.uint8)).view("<u8")
+    before = np.cumsum(np.append(0, np.bitwise_count(words)), dtype=np.int64)
+    word, bit = places >> 6, (places & 63).astype(np.uint64)
+    own = words.take(word) & ((np.uint64(1) << bit) - np.uint64(1))
+    counts: Places = before.take(word) + np.bitwise_count(own)
+    return counts
 
 
 def _lowered(texts: pl.Series) -> tuple[bytearray, Places, Places]:
