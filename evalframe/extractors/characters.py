@@ -44,10 +44,10 @@ def lowered_otherwise() -> str:
     return "".join(every.filter(every.str.to_lowercase() != in_python)) + "Σ"
 
 
-def having(texts: pl.Series, chars: str) -> pl.Series:
-    """Tell which texts of a column have one of some characters outside ASCII; no look into those of ASCII alone."""
+def having(texts: pl.Series, one_of: str) -> pl.Series:
+    """Tell which texts of a column have a character of a class outside ASCII; no look into those of ASCII alone."""
     rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
-    rows = rows.filter(texts.gather(rows).str.contains(f"[{chars}]"))
+    rows = rows.filter(texts.gather(rows).str.contains(one_of))
     return pl.repeat(False, len(texts), dtype=pl.Boolean, eager=True).scatter(rows, True)
 
 

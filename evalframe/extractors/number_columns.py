@@ -77,7 +77,7 @@ def read(texts: pl.Series) -> pl.DataFrame:
         texts: String, cleaned, without nulls and blanks.
     """
     text = pl.col("text")
-    is_unusual = having(texts, "".join(_unusual_signs()) + letters_of(_STEMS) + STRANGE_LETTERS)
+    is_unusual = having(texts, f"[{''.join(_unusual_signs())}{letters_of(_STEMS)}{STRANGE_LETTERS}]")
     rows = pl.DataFrame({"text": _folded(texts, is_unusual)}).with_row_index("row")
     places, crowded = windows(rows["text"], _STEMS, is_unusual)
     found = _numbers(
@@ -153,7 +153,7 @@ def _numbers(found: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def folded(texts: pl.Series) -> pl.Series:
     """Give the texts in plain signs, as ``number_scan.in_plain_signs`` does."""
-    return _folded(texts, having(texts, "".join(_unusual_signs())))
+    return _folded(texts, having(texts, f"[{''.join(_unusual_signs())}]"))
 
 
 def _folded(texts: pl.Series, is_unusual: pl.Series) -> pl.Series:

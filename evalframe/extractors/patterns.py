@@ -22,6 +22,7 @@ import polars as pl
 
 from evalframe.errors import OptionError
 from evalframe.extractors import Extractor
+from evalframe.extractors.characters import having
 from evalframe.extractors.cleaning import NO_INK
 from evalframe.extractors.regex_process import FOUND, Search, search_all
 from evalframe.extractors.routing import Program, disputed, program, sieve
@@ -64,14 +65,21 @@ def _readings(found: pl.DataFrame, rule: str) -> pl.DataFrame:
     outcomes: list[tuple[ExtractionStatus, str]] = [(_STATUS.get(word, "no_match"), word) for word in WORDS]
     # behind the words: an answer that holds ink, and one that holds none
     outcomes += [("ok", rule), ("no_match", "empty_group")]
-    found = found.with_columns(has_ink=pl.col("answer").str.strip_chars(NO_INK) != "")
     has_ink = pl.col("has_ink")  # null where there is no answer
+    found = found.with_columns(has_ink=_has_ink(found["answer"]))
     outcome = pl.when(has_ink).then(len(WORDS)).when(~has_ink).then(len(WORDS) + 1).otherwise("word")
     read = found.select(pl.when(has_ink).then("answer").alias("extracted_output"), outcome.alias("outcome"))
     status, reason = (
         pl.Series(column, dtype=pl.String).gather(read["outcome"]) for column in zip(*outcomes, strict=True)
     )
     return read.select("extracted_output", extraction_status=status, extraction_rule=reason)
+
+
+def _has_ink(answers: pl.Series) -> pl.Series:
+    """Tell which answers are more than blanks: those that begin with ink of ASCII are not stripped to see it."""
+    has_ink = (answers >= "!") & (answers < "\x7f")
+    rows = (~has_ink).arg_true()
+    return has_ink.scatter(rows, answers.gather(rows).str.strip_chars(NO_INK) != "") if len(rows) else has_ink
 
 
 def find(texts: pl.Series, search: Search) -> pl.DataFrame:
@@ -89,9 +97,12 @@ def find(texts: pl.Series, search: Search) -> pl.DataFrame:
     for part, ascii_only in _by_spelling(texts.alias("text").to_frame().with_row_index("place"), search):
         spelled = _program(search, ascii_only=ascii_only)
         if isinstance(spelled, Program):
-            suits = part.select(_suits(spelled)).to_series()
-            found.append(_by_rust(part.filter(suits), spelled, last=search.last))
-            part = part.filter(~suits)
+            proven = suits(part["text"], spelled)
+            if proven.all():
+                found.append(_by_rust(part, spelled, last=search.last))
+                continue
+            found.append(_by_rust(part.filter(proven), spelled, last=search.last))
+            part = part.filter(~proven)
         if not part.is_empty():
             found += _by_python(part, search, ascii_only=ascii_only)
     if not found:
@@ -103,7 +114,7 @@ def _by_spelling(every: pl.DataFrame, search: Search) -> list[tuple[pl.DataFrame
     """Part the texts into those of ASCII and the others; where there are many, one short spelling is faster for all."""
     if every.height >= _MANY_TEXTS:
         spelled = _program(search, ascii_only=False)
-        if isinstance(spelled, Program) and not spelled.no_disputed and len(spelled.find) <= _SHORT_CHARS:
+        if isinstance(spelled, Program) and len(spelled.find) <= _SHORT_CHARS:
             return [(every, False)]
     is_ascii = pl.col("text").str.len_bytes() == pl.col("text").str.len_chars()
     parts = ((every.filter(is_ascii), True), (every.filter(~is_ascii), False))
@@ -114,13 +125,14 @@ def _program(search: Search, *, ascii_only: bool) -> Program | str:
     return program(search.pattern, search.flags, search.group, last=search.last, ascii_only=ascii_only)
 
 
-def _suits(spelled: Program) -> pl.Expr:
-    suits = pl.col("text").str.len_bytes() <= spelled.most_bytes
+def suits(texts: pl.Series, spelled: Program) -> pl.Series:
+    """Tell of which texts the spelling is proven."""
+    proven = texts.str.len_bytes() <= spelled.most_bytes
     if spelled.no_final_newline:
-        suits &= ~pl.col("text").str.ends_with("\n")
+        proven &= ~texts.str.ends_with("\n")
     if spelled.no_disputed:
-        suits &= ~pl.col("text").str.contains(disputed())
-    return suits
+        proven &= ~having(texts, disputed())
+    return proven
 
 
 def _by_rust(part: pl.DataFrame, spelled: Program, *, last: bool) -> pl.DataFrame:

@@ -123,7 +123,7 @@ def by_rust(texts: Iterable[str], search: Search) -> Iterator[tuple[bool, list[t
         if isinstance(spelled, str):
             continue
         part = (column.filter(is_ascii) if ascii_only else column).to_frame().with_row_index("place")
-        part = part.filter(patterns._suits(spelled))
+        part = part.filter(patterns.suits(part["text"], spelled))
         result = patterns._by_rust(part, spelled, last=search.last)
         assert result.schema == pl.Schema({"place": pl.UInt32, "word": pl.UInt8, "answer": pl.String})
         assert result["place"].to_list() == part["place"].to_list()
