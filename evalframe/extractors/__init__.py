@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from evalframe.errors import OptionError
@@ -24,7 +25,7 @@ EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 BLANK = "blank"  # the rule of a text without ink, under every type
 
-ROWS_AT_ONCE, BYTES_AT_ONCE = 65_536, 8 * 1024 * 1024  # by expressions: bounds what is held on the way
+ROWS_AT_ONCE, BYTES_AT_ONCE = 65_536, 8 * 1024 * 1024  # bounds what is held on the way
 FEW_BYTES = 8 * 1024  # of a column that a walk reads sooner than the expressions are set up
 
 Reading = tuple[str | None, ExtractionStatus, str]
@@ -77,10 +78,19 @@ def extract(texts: pl.Series, config: Mapping[str, Any], *, limits: Limits = DEF
         texts = texts.cast(pl.String)
     if texts.dtype != pl.String:
         raise OptionError(f"the texts are {texts.dtype}, not String; cast the column before")
+    return pl.concat([_read(part, extractor, config, limits) for part in parts_of(texts)])
+
+
+def _read(texts: pl.Series, extractor: Extractor, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
+    """Read one part of a column, nulls and blanks included."""
     clean = cleaned(texts)
     has_ink = (clean != "").fill_null(False)
-    found = extractor.apply((clean if extractor.cleans else texts).filter(has_ink), config, limits)
-    blank = pl.select(pl.when(clean == "").then(pl.lit(BLANK)).alias("extraction_rule")).to_series()
+    if not extractor.cleans:
+        clean = texts
+    if has_ink.all():
+        return extractor.apply(clean, config, limits).select(list(EXTRACTED))
+    found = extractor.apply(clean.filter(has_ink), config, limits)
+    blank = pl.select(pl.when(texts.is_not_null() & ~has_ink).then(pl.lit(BLANK)).alias("extraction_rule")).to_series()
     # the n-th text with ink has the n-th reading; a null position gathers a null
     place = pl.select(pl.when(has_ink).then(has_ink.cum_sum() - 1)).to_series()
     readings = found.select(pl.col(list(EXTRACTED)).gather(place))
@@ -97,37 +107,35 @@ def by_expressions(
 
     Args:
         texts: String, without nulls.
-        express: Gives ``answer`` and ``rule`` of a column, exactly as the walk would; no rule where it can not tell. A
-            part of the column at a time, so that what it makes on the way is bounded.
+        express: Gives ``answer`` and ``rule`` of a column, exactly as the walk would; no rule where it can not tell.
         read: The walk, which is the definition.
     """
     if texts.str.len_bytes().sum() < FEW_BYTES:
         return one_by_one(texts, read)
-    parts = []
-    for part in parts_of(texts):
-        found = express(part).select(
-            pl.col("answer").alias("extracted_output"), pl.col("rule").alias("extraction_rule")
-        )
-        left = found["extraction_rule"].is_null()
-        status = pl.when(pl.col("extracted_output").is_null()).then(pl.lit("no_match")).otherwise(pl.lit("ok"))
-        readings = found.select("extracted_output", status.alias("extraction_status"), "extraction_rule")
-        if left.any():
-            walked = one_by_one(part.filter(left), read)
-            # behind those found: the n-th text left alone has the n-th walked reading
-            place = pl.select(
-                pl.when(left).then(left.cum_sum() - 1 + len(part)).otherwise(pl.int_range(len(part)))
-            ).to_series()
-            readings = pl.concat([readings, walked])[place]
-        parts.append(readings)
-    return pl.concat(parts)
+    found = express(texts).select(pl.col("answer").alias("extracted_output"), pl.col("rule").alias("extraction_rule"))
+    left = found["extraction_rule"].is_null()
+    status = pl.when(pl.col("extracted_output").is_null()).then(pl.lit("no_match")).otherwise(pl.lit("ok"))
+    readings = found.select("extracted_output", status.alias("extraction_status"), "extraction_rule")
+    if not left.any():
+        return readings
+    walked = one_by_one(texts.filter(left), read)
+    # behind those found: the n-th text left alone has the n-th walked reading
+    place = pl.select(
+        pl.when(left).then(left.cum_sum() - 1 + len(texts)).otherwise(pl.int_range(len(texts)))
+    ).to_series()
+    return pl.concat([readings, walked])[place]
 
 
 def parts_of(texts: pl.Series) -> Iterator[pl.Series]:
-    """Cut a column into parts of bounded size, in order; into one at least."""
-    n_bytes = max(int(texts.str.len_bytes().sum()), 1)
-    rows = min(ROWS_AT_ONCE, max(1, BYTES_AT_ONCE * len(texts) // n_bytes))
-    for start in range(0, max(len(texts), 1), rows):
-        yield texts.slice(start, rows)
+    """Cut a column into parts of bounded size, in order, so that what is made on the way is; into one at least."""
+    ends = texts.str.len_bytes().fill_null(0).cast(pl.Int64).cum_sum().to_numpy()
+    start = 0
+    while start < len(texts) or start == 0:
+        before = ends[start - 1] if start else 0
+        fitting = int(np.searchsorted(ends, before + BYTES_AT_ONCE, side="right"))
+        stop = min(max(fitting, start + 1), start + ROWS_AT_ONCE)
+        yield texts[start:stop]
+        start = stop
 
 
 def one_by_one(texts: pl.Series, read: Callable[[str], Reading]) -> pl.DataFrame:

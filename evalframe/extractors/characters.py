@@ -9,7 +9,9 @@ import re
 from functools import lru_cache
 from itertools import groupby
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evalframe.words import WHITE_SPACE
 
@@ -49,6 +51,25 @@ def having(texts: pl.Series, one_of: str) -> pl.Series:
     rows = (texts.str.len_bytes() != texts.str.len_chars()).arg_true()
     rows = rows.filter(texts.gather(rows).str.contains(one_of))
     return pl.repeat(False, len(texts), dtype=pl.Boolean, eager=True).scatter(rows, True)
+
+
+def may_strip(texts: pl.Series, chars: str) -> pl.Series:
+    """Tell which texts may begin or end with some characters, by a look at their edges: to strip all is more work.
+
+    Args:
+        texts: String; a null gives null.
+        chars: Among them all blanks of ASCII; of the others none is taken for the beginning of a longer one.
+    """
+    beyond = chr(ord(max(chars)) + 1)  # polars compares texts by their bytes, fast
+    begins = (texts < "!") | ((texts >= "\x80") & (texts < beyond))
+    last = texts.cast(pl.Binary).bin.get(-1, null_on_oob=True)
+    return begins | pl.Series(_is_last_byte(chars).take(last.fill_null(0).to_numpy()))
+
+
+@lru_cache(maxsize=8)
+def _is_last_byte(chars: str) -> NDArray[np.bool_]:
+    """Tell of each byte whether one of some characters ends with it in UTF-8."""
+    return np.isin(np.arange(256), [char.encode()[-1] for char in chars])
 
 
 def any_case(word: str) -> str:

@@ -20,7 +20,6 @@ from evalframe.extractors.windows import hides_another, letters_of, stems, windo
 _STEMS = stems(NOUNS, cues.LABEL_MARKS)
 LETTERS = letters_of(_STEMS)
 _HIDES = hides_another(NOUNS, _STEMS)
-_NO_WORD_BEFORE = "^[^0-9A-Za-z_#]?$"
 _UNCASED = r"^(?:[<\\]|" + "|".join(re.escape(noun) for noun in NOUNS if not cues.is_cased(noun[0])) + ")"
 
 
@@ -62,12 +61,12 @@ def read(
 
 def _marked(places: pl.DataFrame, labels: Expressions) -> pl.DataFrame:
     """Give, for each text with a cue that a label may follow, the label that is proven to follow the last one."""
-    window, before = pl.col("window"), pl.col("before")
+    window = pl.col("window")
     may_follow = window.str.contains(labels.may_follow) | (pl.col("cut") & window.str.contains(labels.may_be_cut))
     # "masterclass: B"
-    is_part = before.str.contains("^[0-9A-Za-z]$").fill_null(False) & window.str.contains("^[A-Za-z]")
+    is_part = pl.col("in_word") & window.str.contains("^[A-Za-z]")
     last = places.filter(may_follow & ~is_part).group_by("row", maintain_order=True).last()
-    begins = before.str.contains(_NO_WORD_BEFORE).fill_null(False) | window.str.contains(_UNCASED)
+    begins = pl.col("is_free") | window.str.contains(_UNCASED)
     follows = pl.when(begins).then(window.str.extract_groups(labels.follows))
     marked = last.select("row", _any_group(follows).alias("marked"), is_marked=pl.lit(True))
     hidden = places.filter(window.str.contains(_HIDES)).select("row", is_hidden=pl.lit(True)).unique("row")

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.extractors import Extractor, parts_of
+from evalframe.extractors import Extractor
 from evalframe.extractors.cleaning import NO_INK
 from evalframe.limits import Limits
 
@@ -39,9 +39,7 @@ def _take_first(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> 
         first = text.str.strip_chars_end(NO_INK)
     else:
         first = text.str.replace_all(_BREAK, "\n").str.split("\n").list.head(lines).list.join("\n")
-    # a part at a time: the lines of all texts at once would cost their memory again
-    parts = [part.to_frame("text").select(first.alias("extracted_output")) for part in parts_of(texts)]
-    return pl.concat(parts).with_columns(extraction_status=pl.lit("ok"), extraction_rule=pl.lit("first_lines"))
+    return texts.to_frame("text").select(first.alias("extracted_output")).with_columns(extraction_status=pl.lit("ok"), extraction_rule=pl.lit("first_lines"))
 
 
 NONE = Extractor(name="none", apply=_none, cleans=True)

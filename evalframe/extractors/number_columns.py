@@ -54,7 +54,6 @@ _CUED = (
 # "#### 2. The next step" is a heading
 _HASHED = rf"^####{_OPENING}{_SIGN}{_NUMBER}(%?)(?:\*\*)?(?:\.?(?:\n|\z)|{_NEXT_WORD})"
 _BOXED = rf"^{_BOX}(-?(?:\\?\$)?-?){_NUMBER}((?:\\?%)?)\}}"
-_NO_WORD_BEFORE = "^[^0-9A-Za-z_#]?$"
 _UNCASED = "^(?:" + "|".join(re.escape(noun) for noun in cues.ANSWER_NOUNS if not cues.is_cased(noun[0])) + ")"
 # no argument of a command can end behind it
 _NOTHING_CLOSES, _ONLY_THE_BOX_CLOSES = r"^[^}]*\z", r"^[^{}]*\{[^{}]*\}[^}]*\z"
@@ -106,7 +105,7 @@ def _marked(places: pl.DataFrame) -> pl.DataFrame:
     window, is_cut = pl.col("window"), pl.col("cut")
     is_box = window.str.contains(f"^{_BOX}")
     is_hash = window.str.starts_with("#")
-    begins = pl.col("before").str.contains(_NO_WORD_BEFORE).fill_null(False) | window.str.contains(_UNCASED)
+    begins = pl.col("is_free") | window.str.contains(_UNCASED)
     groups = (
         pl.when(is_box).then(window.str.extract_groups(_BOXED))
         .when(is_hash & begins).then(window.str.extract_groups(_HASHED))
@@ -119,7 +118,7 @@ def _marked(places: pl.DataFrame) -> pl.DataFrame:
     hides = window.str.contains(_HIDES)
     may_have = window.str.contains(_WIDE) | (is_cut & window.str.contains(_WIDE_CUT))
     # "jeans is 5"
-    is_part = pl.col("before").str.contains("^[0-9A-Za-z]$").fill_null(False) & window.str.contains("^[A-Za-z]")
+    is_part = pl.col("in_word") & window.str.contains("^[A-Za-z]")
     last = places.filter(may_have & ~is_part).group_by("row", maintain_order=True).last()
     read = _numbers(last.select("row", groups=groups, kind=kind, is_safe=is_alone & ~is_cut), "mark")
     hidden = places.filter(hides).select("row", is_hidden=pl.lit(True)).unique("row")

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
+import numpy as np
 import polars as pl
 
 from evalframe.extractors import cues
@@ -30,6 +31,11 @@ _MARK_STEMS = {
         ("i would ", "i will ", "i choose", "i pick", "i select", "i go with", "i opt for"),
     r"选择?": ("选",),
 }  # fmt: skip
+# what the character before a place is, by its byte
+_OTHER, _IN_WORD, _FREE, _NOTHING = range(4)
+_KINDS = np.array(
+    [_IN_WORD if chr(b).isalnum() else _OTHER if chr(b) in "_#" else _FREE for b in range(0x80)] + [_OTHER] * 0x80
+)
 _LOOK_AROUND = re.compile(r"\(\?(?:<!#|!#|!\\w)\)|\\b")
 
 
@@ -88,33 +94,52 @@ def windows(texts: pl.Series, all_stems: list[str], has_letters: pl.Series) -> t
             three times as long.
 
     Returns:
-        One row for each place, in order: ``row`` of the text, ``start`` (byte), ``before`` (the character before: empty
-        at the beginning, null where it is not ASCII), ``window`` and ``cut`` (whether the text goes on behind it); and
-        for each text whether it has too many places to look at.
+        One row for each place, in order: ``row`` of the text, ``in_word`` and ``is_free`` (whether the character before
+        is a letter or digit of ASCII, and whether it is none, or one of ASCII that neither goes on in a word nor is
+        ``_`` or ``#``), ``window`` and ``cut`` (whether the text goes on behind it); and for each text whether it has
+        too many places to look at.
     """
     rows = pl.DataFrame({"text": texts}).with_row_index("row")
     found = _find(rows, [stem for stem in all_stems if stem.isascii()])
     if has_letters.any():
         found = pl.concat([found, _find(rows.filter(has_letters), [stem for stem in all_stems if not stem.isascii()])])
-    found = found.sort("row", "start")
-    n_places = found.group_by("row").len()
-    crowded = n_places.filter(pl.col("len") > MOST_PLACES)["row"]
-    places = found.filter(~pl.col("row").is_in(crowded.implode())) if len(crowded) else found
-    before = _ascii_or_null(pl.col("bytes").bin.slice(pl.col("start").cast(pl.Int64) - 1, 1))
+    places, crowded = _in_order(found)
+    start, size = places["start"], places["bytes"].bin.size()
+    byte = places["bytes"].bin.get(start.cast(pl.Int64) - 1, null_on_oob=True).fill_null(0).to_numpy()
+    kind = np.where(start.to_numpy() == 0, _NOTHING, _KINDS.take(byte))
+    cut = size > start + WINDOW_BYTES
+    seen = places.select(
+        "row",
+        pl.Series("in_word", kind == _IN_WORD),
+        pl.Series("is_free", (kind == _FREE) | (kind == _NOTHING)),
+        pl.col("bytes").bin.slice(pl.col("start"), _lengths(places, cut)).cast(pl.String).alias("window"),
+        cut.alias("cut"),
+    )
+    return seen, rows["row"].is_in(crowded.implode())
+
+
+def _in_order(found: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+    """Give the places text by text, and the texts that have too many, whose places are left out."""
+    key = found["row"].to_numpy().astype(np.uint64) << np.uint64(32) | found["start"].to_numpy()
+    # nearly in order as they come, which a stable sort of numpy's makes use of
+    ordered = found if (key[1:] >= key[:-1]).all() else found[np.argsort(key, kind="stable")]
+    row = ordered["row"].to_numpy()
+    crowded = pl.Series(np.unique(row[MOST_PLACES:][row[MOST_PLACES:] == row[:-MOST_PLACES]]), dtype=pl.UInt32)
+    return (ordered.filter(~pl.col("row").is_in(crowded.implode())) if len(crowded) else ordered), crowded
+
+
+def _lengths(places: pl.DataFrame, cut: pl.Series) -> pl.Series:
+    """Give the bytes of each window; one that is cut ends where a character ends, at most three bytes earlier."""
+    lengths = pl.repeat(WINDOW_BYTES, places.height, dtype=pl.UInt32, eager=True)
+    rows = cut.arg_true()
+    if rows.is_empty():
+        return lengths
     end = pl.col("start") + WINDOW_BYTES
-    # a window ends where a character ends: at most three bytes earlier
     length = pl.lit(WINDOW_BYTES - 3, dtype=pl.UInt32)
     for back in (2, 1, 0):
         following = pl.col("bytes").bin.slice(end - back, 1)
         length = pl.when(_is_inside_a_character(following)).then(length).otherwise(WINDOW_BYTES - back)
-    seen = places.select(
-        "row",
-        "start",
-        pl.when(pl.col("start") == 0).then(pl.lit("")).otherwise(before).alias("before"),
-        pl.col("bytes").bin.slice(pl.col("start"), length).cast(pl.String).alias("window"),
-        (pl.col("bytes").bin.size() > end).alias("cut"),
-    )
-    return seen, rows["row"].is_in(crowded.implode())
+    return lengths.scatter(rows, places[rows].select(length.cast(pl.UInt32)).to_series())
 
 
 def _find(rows: pl.DataFrame, literals: list[str]) -> pl.DataFrame:
@@ -128,7 +153,3 @@ def _find(rows: pl.DataFrame, literals: list[str]) -> pl.DataFrame:
 
 def _is_inside_a_character(byte: pl.Expr) -> pl.Expr:
     return (byte >= pl.lit(b"\x80")) & (byte < pl.lit(b"\xc0"))
-
-
-def _ascii_or_null(byte: pl.Expr) -> pl.Expr:
-    return pl.when(byte < pl.lit(b"\x80")).then(byte).cast(pl.String)

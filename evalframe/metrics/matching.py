@@ -6,16 +6,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from evalframe.extractors.characters import may_strip
 from evalframe.metrics.pairing import Targets, row_chunks
 from evalframe.metrics.record import Metric
 from evalframe.sandbox.policy import Policy
 from evalframe.words import WHITE_SPACE
 
-Truths = NDArray[np.bool_]
-
 CHUNK_ROWS = 1 << 17  # nothing is held but a mark and a view of each text
-# by value: whether a text that ends in white space may have this as its last byte, in UTF-8
-_ENDS_BLANK = np.isin(np.arange(256), [char.encode()[-1] for char in WHITE_SPACE])
 
 
 def equals_a_target(frame: pl.DataFrame, policy: Policy) -> pl.DataFrame:
@@ -29,7 +26,8 @@ def _equal(targets: Targets) -> NDArray[np.float64]:
     predictions, texts, rows = targets.predictions, targets.texts, targets.rows
     beside = predictions.gather(rows)
     equal = (beside == texts).to_numpy(writable=True)
-    in_question = np.flatnonzero((_has_blank_edges(predictions).take(rows) | _has_blank_edges(texts)) & ~equal)
+    text_has, prediction_has = (may_strip(side, WHITE_SPACE).to_numpy() for side in (texts, predictions))
+    in_question = np.flatnonzero((text_has | prediction_has.take(rows)) & ~equal)
     if in_question.size:
         beside, texts = (side.gather(in_question).str.strip_chars(WHITE_SPACE) for side in (beside, texts))
         equal[in_question] = (beside == texts).to_numpy()
@@ -37,17 +35,6 @@ def _equal(targets: Targets) -> NDArray[np.float64]:
     scores[rows.take(np.flatnonzero(equal))] = 1.0
     scores[targets.has_none] = 0.0  # their stand-in is an empty text
     return scores
-
-
-def _has_blank_edges(texts: pl.Series) -> Truths:
-    """Tell which texts may begin or end with white space, by a look at their edges: to strip all takes three times it.
-
-    White space is below ``!`` or from U+0080 to U+3000; polars compares texts by their bytes, fast.
-    """
-    begins = (texts < "!") | ((texts >= "\x80") & (texts <= "\u3001"))
-    last = texts.cast(pl.Binary).bin.get(-1, null_on_oob=True).fill_null(0)
-    edges: Truths = begins.to_numpy() | _ENDS_BLANK.take(last.to_numpy())
-    return edges
 
 
 EXACT_MATCH = Metric(

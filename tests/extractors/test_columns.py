@@ -1,6 +1,7 @@
 """What is read by expressions is what the walk through each text reads, on every text."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -175,16 +176,20 @@ def test_windows_end_where_characters_end() -> None:
         for shift in range(6):
             text = "x" * shift + "Answer: " + filler * 400
             places, crowded = windows.windows(pl.Series([text]), ["answer"], pl.Series([False]))
-            [(row, start, before, window, cut)] = places.rows()
-            assert (row, start, before, cut) == (
-                0,
-                shift,
-                "x"[:shift],
-                len(text.encode()) - shift > windows.WINDOW_BYTES,
-            )
+            [(row, in_word, is_free, window, cut)] = places.rows()
+            is_cut = len(text.encode()) - shift > windows.WINDOW_BYTES
+            assert (row, in_word, is_free, cut) == (0, shift > 0, shift == 0, is_cut)
             assert text[shift:].startswith(window)
             assert len(window.encode()) > windows.WINDOW_BYTES - 4 or not cut
             assert not crowded.any()
+
+
+def test_what_stands_before_a_place_is_known_for_every_character() -> None:
+    chars = ["", *(chr(code) for code in range(0x250) if chr(code).lower() not in "answer")]
+    places, _ = windows.windows(pl.Series([f"{char}answer" for char in chars]), ["answer"], pl.Series([False]))
+    assert places["row"].to_list() == list(range(len(chars)))
+    assert places["in_word"].to_list() == [bool(re.fullmatch("[0-9A-Za-z]", char)) for char in chars]
+    assert places["is_free"].to_list() == [char.isascii() and not re.fullmatch("[0-9A-Za-z_#]", char) for char in chars]
 
 
 def test_a_text_of_cues_alone_is_left_to_the_walk() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalframe.metrics import score
-from evalframe.metrics.matching import ACCURACY, EXACT_MATCH, WHITE_SPACE
+from evalframe.metrics.matching import ACCURACY, EXACT_MATCH
+from evalframe.words import WHITE_SPACE
 from tests.references.plain_metrics import exact_match
 
 
