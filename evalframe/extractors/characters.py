@@ -1,13 +1,18 @@
-r"""Python's classes of characters, spelled for Rust's engine, whose ``\w``, ``\s`` and ``(?i)`` are others.
+r"""Sets of characters as Python takes them, spelled for Rust's engine, whose ``\w``, ``\s`` and ``(?i)`` are others.
 
-Classes are spelled for the inside of brackets: ``rf"[^{words()}]"``.
+A set is found by asking Python about every code point (``taken_by`` for a node of ``re``, ``letters`` for a method of
+``str``); it is ranges, which ``rust_class`` spells. The classes that the extractors are written with (``words()``,
+``letters()``, ``BLANKS``) are spelled for the inside of brackets: ``rf"[^{words()}]"``.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby
+from re import _compiler, _parser  # type: ignore[attr-defined]
+from re import _constants as node  # type: ignore[attr-defined]
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,24 +20,32 @@ from numpy.typing import NDArray
 
 from evalframe.words import WHITE_SPACE
 
+Ranges = tuple[tuple[int, int], ...]  # first and last code point of each run, in order
+
 BLANKS = "".join(f"\\x{{{ord(char):X}}}" for char in WHITE_SPACE)  # \s
 # of other scripts, but taken for k, s and i where case does not count, by one of the engines at least
 STRANGE_LETTERS = "\u212aſİı"
 _HIGHEST_WITH_CASE = 0x20000
+_MEANT = int(re.IGNORECASE | re.DOTALL | re.ASCII | re.UNICODE)  # the flags that one character heeds
+_NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 
+# --- classes that the extractors are written with
 @lru_cache(maxsize=1)
 def words() -> str:
     r"""Spell ``\w``."""
-    return _spelled(re.findall(r"\w+", _every()))
+    word = taken_by(node.IN, [(node.CATEGORY, node.CATEGORY_WORD)], re.UNICODE, ascii_only=False)
+    return "".join(_spans(word))
 
 
 @lru_cache(maxsize=1)
 def letters() -> str:
     """Spell what ``str.isalpha`` takes."""
-    every = _every()
-    runs = groupby(zip(every, map(str.isalpha, every), strict=True), key=lambda pair: pair[1])
-    return _spelled(["".join(char for char, _ in run) for is_letter, run in runs if is_letter])
+    every = _alphabet(ascii_only=False)
+    is_letter = np.fromiter(map(str.isalpha, every), np.bool_, len(every))
+    edges = np.flatnonzero(np.diff(is_letter, prepend=False, append=False)).tolist()
+    runs = zip(edges[0::2], edges[1::2], strict=True)
+    return "".join(_spans((ord(every[start]), ord(every[stop - 1])) for start, stop in runs))
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +54,7 @@ def lowered_otherwise() -> str:
 
     And the one whose small form depends on its neighbours being letters.
     """
-    every = pl.Series([char for char in _every() if ord(char) < _HIGHEST_WITH_CASE])
+    every = pl.Series(list(_alphabet(ascii_only=False)[:_HIGHEST_WITH_CASE]))
     in_python = pl.Series([char.lower() for char in every])
     return "".join(every.filter(every.str.to_lowercase() != in_python)) + "Σ"
 
@@ -91,11 +104,65 @@ def in_rust(pattern: str) -> str:
     return pattern.replace(r"\s", f"[{BLANKS}]")
 
 
-@lru_cache(maxsize=1)
-def _every() -> str:
+# --- sets of code points
+def taken_by(op: Any, av: Any, flags: int, *, ascii_only: bool) -> Ranges:
+    r"""Give the code points that a node of one character takes: ``re`` compiles it alone and is run over all of them.
+
+    Args:
+        op, av: The node: ``LITERAL``, ``NOT_LITERAL``, ``ANY`` or ``IN``.
+        flags: Bits of ``re``.
+        ascii_only: Of ASCII alone.
+
+    >>> taken_by(node.IN, [(node.CATEGORY, node.CATEGORY_SPACE)], re.UNICODE, ascii_only=True)
+    ((9, 13), (28, 32))
+    """
+    if op is node.LITERAL and not flags & re.IGNORECASE:
+        exists = av < 0x80 if ascii_only else not 0xD800 <= av < 0xE000
+        return ((av, av),) if exists else ()
+    return _scanned(op, tuple(av) if op is node.IN else av, int(flags) & _MEANT, ascii_only)
+
+
+@lru_cache(maxsize=256)
+def _scanned(op: Any, av: Any, flags: int, ascii_only: bool) -> Ranges:
+    state = _parser.State()
+    state.flags = flags
+    one = _parser.SubPattern(state, [(op, list(av) if op is node.IN else av)])
+    runs = _compiler.compile(_parser.SubPattern(state, [(node.MAX_REPEAT, (1, node.MAXREPEAT, one))]), flags)
+    every = _alphabet(ascii_only=ascii_only)
+    return tuple((ord(every[run.start()]), ord(every[run.end() - 1])) for run in runs.finditer(every))
+
+
+@lru_cache(maxsize=2)
+def _alphabet(*, ascii_only: bool) -> str:
     """Give every character that a text may hold, in order; a surrogate is none."""
-    return "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    codes = np.arange(0x80 if ascii_only else 0x110000, dtype="<u4")
+    return codes[(codes < 0xD800) | (codes > 0xDFFF)].tobytes().decode("utf-32-le")
 
 
-def _spelled(runs: list[str]) -> str:
-    return "".join(f"\\x{{{ord(run[0]):X}}}-\\x{{{ord(run[-1]):X}}}" for run in runs)
+def complement(ranges: Ranges, *, ascii_only: bool) -> Ranges:
+    """Give the code points that are not in some ranges."""
+    starts = [0, *(hi + 1 for _, hi in ranges)]
+    ends = [*(lo - 1 for lo, _ in ranges), 0x7F if ascii_only else 0x10FFFF]
+    return tuple((lo, hi) for lo, hi in zip(starts, ends, strict=True) if lo <= hi)
+
+
+def rust_class(ranges: Ranges) -> str:
+    r"""Spell a set of code points for Rust's engine.
+
+    >>> rust_class(((65, 90), (95, 95))), rust_class(((42, 42),))
+    ('[A-Z_]', '\\x{2A}')
+    """
+    if not ranges:
+        return _NOTHING
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return _code_point(ranges[0][0])
+    return f"[{''.join(_spans(ranges))}]"
+
+
+def _spans(ranges: Ranges) -> Iterable[str]:
+    for lo, hi in ranges:
+        yield _code_point(lo) if lo == hi else f"{_code_point(lo)}-{_code_point(hi)}"
+
+
+def _code_point(code: int) -> str:
+    return chr(code) if code < 0x80 and (chr(code).isalnum() or chr(code) == "_") else f"\\x{{{code:X}}}"

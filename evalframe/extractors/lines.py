@@ -39,7 +39,11 @@ def _take_first(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> 
         first = text.str.strip_chars_end(NO_INK)
     else:
         first = text.str.replace_all(_BREAK, "\n").str.split("\n").list.head(lines).list.join("\n")
-    return texts.to_frame("text").select(first.alias("extracted_output")).with_columns(extraction_status=pl.lit("ok"), extraction_rule=pl.lit("first_lines"))
+    return (
+        texts.to_frame("text")
+        .select(first.alias("extracted_output"))
+        .with_columns(extraction_status=pl.lit("ok"), extraction_rule=pl.lit("first_lines"))
+    )
 
 
 NONE = Extractor(name="none", apply=_none, cleans=True)

@@ -42,7 +42,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.extractors.codepoints import rust_class, taken_by
+from evalframe.extractors.characters import rust_class, taken_by
 from evalframe.extractors.spelling import Unproven, Writer, asserts_at_edge
 from evalframe.sandbox.regex_worker import FLAGS
 

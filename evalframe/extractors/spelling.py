@@ -8,7 +8,7 @@ from re import _constants as node  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-from evalframe.extractors.codepoints import Ranges, complement, rust_class, taken_by
+from evalframe.extractors.characters import Ranges, complement, rust_class, taken_by
 
 Items = Sequence[tuple[Any, Any]]
 

@@ -6,7 +6,7 @@ import sys
 import polars as pl
 import pytest
 
-from evalframe.extractors import codepoints, extract, patterns, regex_process, routing
+from evalframe.extractors import characters, extract, patterns, regex_process, routing
 from evalframe.extractors.regex_process import Search
 from evalframe.extractors.routing import Program, program, sieve
 
@@ -197,7 +197,7 @@ def test_a_lone_surrogate_in_a_pattern_is_in_no_text() -> None:
 
 
 def test_sets_of_code_points_are_spelled_exactly() -> None:
-    assert codepoints.complement((), ascii_only=True) == ((0, 0x7F),)
-    assert codepoints.complement(((0, 0x7F),), ascii_only=True) == ()
-    assert codepoints.complement(((65, 90), (97, 97)), ascii_only=False) == ((0, 64), (91, 96), (98, 0x10FFFF))
-    assert codepoints.rust_class(((45, 45), (92, 94))) == r"[\x{2D}\x{5C}-\x{5E}]"
+    assert characters.complement((), ascii_only=True) == ((0, 0x7F),)
+    assert characters.complement(((0, 0x7F),), ascii_only=True) == ()
+    assert characters.complement(((65, 90), (97, 97)), ascii_only=False) == ((0, 64), (91, 96), (98, 0x10FFFF))
+    assert characters.rust_class(((45, 45), (92, 94))) == r"[\x{2D}\x{5C}-\x{5E}]"
