@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evalframe.errors import SchemaError
 from evalframe.extractors import EXTRACTED, extract
@@ -38,30 +41,40 @@ def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame, limits: Li
     check(generations, GENERATIONS)
     check(rows, ROWS)
     has_code = pl.col("metrics").list.eval(pl.element().struct.field("id") == CODE_METRIC).list.any()
-    configs = rows.select("task_id", "sample_index", "extraction", has_code=has_code.fill_null(False))
-    completed = pl.when(pl.col("status") == "completed").then(pl.col("output_text").fill_null(""))
-    calls = generations.select(*CALL_KEY, text=completed).join(
-        configs, on=["task_id", "sample_index"], how="left", maintain_order="left"
-    )
-    if calls["extraction"].null_count():
-        task_id, sample_index = calls.filter(pl.col("extraction").is_null()).select("task_id", "sample_index").row(0)
+    samples = rows.select("task_id", "sample_index", "extraction", has_code=has_code.fill_null(False))
+    configs = samples.select("extraction", "has_code").unique(maintain_order=True).with_row_index("config")
+    numbered = samples.join(configs, on=["extraction", "has_code"], how="left", maintain_order="left")
+    calls = generations.select("task_id", "sample_index").join(
+        numbered.select("task_id", "sample_index", "config"),
+        on=["task_id", "sample_index"], how="left", maintain_order="left",
+    )  # fmt: skip
+    if calls["config"].null_count():
+        task_id, sample_index = calls.filter(pl.col("config").is_null()).select("task_id", "sample_index").row(0)
         raise SchemaError(
             f"rows has no sample {sample_index} of task {task_id!r}, which was called; "
             "pass the rows that the generations were made from"
         )
-    parts = calls.with_row_index("place").partition_by("extraction", "has_code", maintain_order=True)
-    read = [
-        pl.concat([part.select("place"), extract(part["text"], _config(part), limits=limits)], how="horizontal")
-        for part in parts
-    ]
-    nothing = pl.DataFrame(schema={"place": pl.UInt32, **EXTRACTED})
-    in_order = pl.concat([nothing, *read]).sort("place").drop("place")
-    return check(pl.concat([generations.select(CALL_KEY), in_order], how="horizontal"), ANSWERS)
+    config_of = calls["config"].to_numpy()
+    del calls, samples, numbered
+    completed = pl.when(pl.col("status") == "completed").then(pl.col("output_text").fill_null(""))
+    read = _by_config(generations.select(completed).to_series(), config_of, configs, limits)
+    return check(pl.concat([generations.select(CALL_KEY), read], how="horizontal"), ANSWERS)
 
 
-def _config(part: pl.DataFrame) -> dict[str, Any]:
-    """Give the one extraction of some calls; plain JSON numbers, as the extractors take them."""
-    config: dict[str, Any] = json.loads(part["extraction"][0])
-    if part["has_code"][0] and config.get("type") == "none":
-        return dict(CODE_EXTRACTION)
-    return config
+def _by_config(texts: pl.Series, config_of: NDArray[np.uint32], configs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
+    """Read each text by the extraction that it has the number of: each extraction is asked once."""
+    order = np.argsort(config_of, kind="stable")
+    edges = np.cumsum([0, *np.bincount(config_of, minlength=configs.height)]).tolist()
+    read = [pl.DataFrame(schema=EXTRACTED)]
+    for pair, (start, stop) in zip(configs.select("extraction", "has_code").rows(), pairwise(edges), strict=True):
+        if start < stop:
+            read.append(extract(texts.gather(order[start:stop]), _config(*pair), limits=limits))
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return pl.concat(read)[place]
+
+
+def _config(extraction: str, has_code: bool) -> dict[str, Any]:
+    """Give an extraction; plain JSON numbers, as the extractors take them."""
+    config: dict[str, Any] = json.loads(extraction)
+    return dict(CODE_EXTRACTION) if has_code and config.get("type") == "none" else config

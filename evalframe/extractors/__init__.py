@@ -26,7 +26,7 @@ EXTRACTED: dict[str, pl.DataType | type[pl.DataType]] = {
 BLANK = "blank"  # the rule of a text without ink, under every type
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 65_536, 8 * 1024 * 1024  # bounds what is held on the way
-FEW_BYTES = 8 * 1024  # of a column that a walk reads sooner than the expressions are set up
+FEW_BYTES = 8 * 1024  # of a column that a walk reads sooner than most expressions are set up
 
 Reading = tuple[str | None, ExtractionStatus, str]
 
@@ -101,7 +101,11 @@ def _read(texts: pl.Series, extractor: Extractor, config: Mapping[str, Any], lim
 
 
 def by_expressions(
-    texts: pl.Series, express: Callable[[pl.Series], pl.DataFrame], read: Callable[[str], Reading]
+    texts: pl.Series,
+    express: Callable[[pl.Series], pl.DataFrame],
+    read: Callable[[str], Reading],
+    *,
+    setup: int = 1,
 ) -> pl.DataFrame:
     """Read a column by expressions, and each text that they leave alone by a walk in Python.
 
@@ -109,8 +113,10 @@ def by_expressions(
         texts: String, without nulls.
         express: Gives ``answer`` and ``rule`` of a column, exactly as the walk would; no rule where it can not tell.
         read: The walk, which is the definition.
+        setup: A column of less than so many times ``FEW_BYTES`` is read by the walk alone: the engine takes its time
+            to compile expressions, and there may be a thousand tasks with labels of their own.
     """
-    if texts.str.len_bytes().sum() < FEW_BYTES:
+    if texts.str.len_bytes().sum() < setup * FEW_BYTES:
         return one_by_one(texts, read)
     found = express(texts).select(pl.col("answer").alias("extracted_output"), pl.col("rule").alias("extraction_rule"))
     left = found["extraction_rule"].is_null()

@@ -159,7 +159,7 @@ def rust_class(ranges: Ranges) -> str:
     return f"[{''.join(_spans(ranges))}]"
 
 
-def _spans(ranges: Ranges) -> Iterable[str]:
+def _spans(ranges: Iterable[tuple[int, int]]) -> Iterable[str]:
     for lo, hi in ranges:
         yield _code_point(lo) if lo == hi else f"{_code_point(lo)}-{_code_point(hi)}"
 

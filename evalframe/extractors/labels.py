@@ -47,6 +47,8 @@ _TAG = re.compile(r"</?(?:b|i|u|em|strong|code)>", re.IGNORECASE)
 _SIGNED = re.compile(r"[-+]\d")
 _SIGN = re.compile(rf"(?<!{_IN_WORD})(?<![)\]}}])-(?=\d)")
 
+_SETUP = 12  # to compile the expressions of one set takes as long as to walk through some 800 short replies
+
 
 @dataclass(frozen=True, slots=True)
 class Labels:
@@ -180,7 +182,10 @@ def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> p
     if found_by is None:  # the walk alone: labels with signs or of other scripts are no expression
         return one_by_one(texts, read)
 
-    return by_expressions(texts, lambda part: express(part, found_by, case_sensitive=case_sensitive), read)
+    def by_columns(texts: pl.Series) -> pl.DataFrame:
+        return express(texts, found_by, case_sensitive=case_sensitive)
+
+    return by_expressions(texts, by_columns, read, setup=_SETUP)
 
 
 def express(texts: pl.Series, found_by: Expressions, *, case_sensitive: bool) -> pl.DataFrame:

@@ -38,6 +38,8 @@ _GAP = re.compile(
 )
 _SUM = re.compile(r"(?:(?:[-0-9+*/×÷·⋅−–().,%$<>{}^ \t]|\bx\b|\\(?:times|cdot|div|,))++[=≈])++")
 
+_SETUP = 2  # as long as to walk through some 150 short replies
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -113,7 +115,7 @@ def _next_to(text: str, end: int, numbers: list[Found], places: list[int]) -> Fo
 
 def _number(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     # the walk is for fractions, terms and the like: they are balanced and placed, which no column expression is
-    return by_expressions(texts, number_columns.read, read_number)
+    return by_expressions(texts, number_columns.read, read_number, setup=_SETUP)
 
 
 NUMBER = Extractor(name="number", apply=_number, cleans=True)

@@ -106,7 +106,7 @@ def _written(pattern: str, flags: str, group: int | str, last: bool, ascii_only:
         return str(error)
     except RecursionError:
         return "it is nested too deeply"
-    if not all(map(_compiles, (written.find, written.inside, written.walk))):
+    if not all(map(_compiles, filter(None, (written.find, written.inside, written.walk)))):
         return "it is too large for the engine"
     return written
 

@@ -1,35 +1,51 @@
-"""``python -m tests.benchmarks [ROOM…]``: print the table of ratios; exit 1 where one is under its gate."""
+"""``python -m tests.benchmarks [--markdown] [ROOM…]``: print the table of ratios; exit 1 if one is under its gate."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from importlib import metadata
 from pathlib import Path
 
 from tests.benchmarks.harness import GATE, Ratio, machine
 
+HEADINGS = ("room", "what", "ours", "theirs", "ratio", "target")
+NAME_WIDTH = 92
+MARKDOWN = "--markdown"
 
-def main(rooms: list[str]) -> int:
-    names = sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py"))
-    wanted = [name for name in names if not rooms or name.removeprefix("bench_") in rooms]
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("polars", "numpy"))
-    print(f"{machine()}, {versions}; gate {GATE:.0%} of target")
-    print(f"{'room':12} {'what':64} {'ours':>9} {'theirs':>9} {'ratio':>8} {'target':>7}")
+
+def main(arguments: list[str]) -> int:
+    names = sorted(path.stem.removeprefix("bench_") for path in Path(__file__).parent.glob("bench_*.py"))
+    rooms = [argument for argument in arguments if argument != MARKDOWN]
+    if unknown := [room for room in rooms if room not in names]:
+        print(f"no such rooms: {', '.join(unknown)}; there are {', '.join(names)}", file=sys.stderr)
+        return 2
+    line = _markdown if MARKDOWN in arguments else _plain
+    print(f"{machine()}; CPU seconds, the gate is {GATE:.0%} of the target\n")
+    print(line(*HEADINGS))
+    if line is _markdown:
+        print("| --- | --- | ---: | ---: | ---: | ---: |")
     failed = 0
-    for name in wanted:
-        for ratio in importlib.import_module(f"tests.benchmarks.{name}").ratios():
-            print(_line(ratio), flush=True)
+    for name in rooms or names:
+        for ratio in importlib.import_module(f"tests.benchmarks.bench_{name}").ratios():
+            print(line(*_cells(ratio)), flush=True)
             failed += not ratio.holds
-    print(f"{failed} under the gate")
+    print(f"\n{failed} under the gate")
     return 1 if failed else 0
 
 
-def _line(ratio: Ratio) -> str:
-    target = f"{ratio.target:g}x" if ratio.target else "-"
-    mark = "" if ratio.holds else "  UNDER"
-    figures = f"{ratio.ours:9.3f} {ratio.theirs:9.3f} {ratio.ratio:7.1f}x {target:>7}"
-    return f"{ratio.room:12} {ratio.name[:64]:64} {figures}{mark}"
+def _cells(ratio: Ratio) -> tuple[str, ...]:
+    unit = "" if ratio.unit == "s" else f" {ratio.unit}"
+    ours, theirs = (f"{figure:.0f}{unit}" if unit else f"{figure:.3f}" for figure in (ratio.ours, ratio.theirs))
+    target = f"{ratio.target:.3g}x" if ratio.target else "-"
+    return ratio.room, ratio.name, ours, theirs, f"{ratio.ratio:.1f}x", target if ratio.holds else f"{target} UNDER"
+
+
+def _plain(room: str, name: str, *figures: str) -> str:
+    return f"{room:11} {name:{NAME_WIDTH}} " + " ".join(f"{figure:>9}" for figure in figures)
+
+
+def _markdown(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 sys.exit(main(sys.argv[1:]))

@@ -15,7 +15,7 @@ import polars as pl
 from evalframe.extractors.numbers import read_number
 from evalframe.metrics.record import sharing_work
 from evalframe.registry import METRICS
-from tests.benchmarks.harness import GATE, Ratio, cpu_seconds, peak_megabytes
+from tests.benchmarks.harness import GATE, Ratio, cpu_pair, peak_megabytes
 from tests.benchmarks.rows_of_text import number_rows, short_rows, summary_rows
 from tests.references import plain_metrics as plain
 
@@ -48,16 +48,17 @@ def ratios() -> Iterable[Ratio]:
 
 
 def _lines(name: str, frame: pl.DataFrame, lines: Iterable[tuple[str, str, float]]) -> Iterable[Ratio]:
-    ours: dict[str, float] = {}
     for metrics, peer, target in lines:
         names = metrics.split("+")
-        if metrics not in ours:
-            ours[metrics] = cpu_seconds(partial(_measured, frame, names), times=5)
         n = N_ROWS if metrics == "exact_match" else N_SAMPLE[name]
         sample: Rows = frame.head(n).rows()
-        theirs = cpu_seconds(partial(PEERS.get(peer, _per_row), sample, names), times=3)
-        scaled = f", {n:,} rows scaled" if n < N_ROWS else ""
-        yield Ratio("metrics", f"{name}: {metrics} / {peer}{scaled}", ours[metrics], theirs * N_ROWS / n, target)
+        ours, theirs = cpu_pair(
+            partial(_measured, frame, names),
+            partial(PEERS.get(peer, _per_row), sample, names),
+            times=7 if metrics == "exact_match" else 3,
+            share=n / N_ROWS,
+        )
+        yield Ratio("metrics", f"{name}: {metrics} / {peer}", ours, theirs, target)
 
 
 def _measured(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.DataFrame]:

@@ -12,7 +12,7 @@ from evalframe.extractors import as_frame, patterns, regex_process
 from evalframe.extractors.patterns import find
 from evalframe.extractors.regex_process import Search, search_all
 from evalframe.limits import DEFAULT_LIMITS
-from tests.benchmarks.harness import Ratio, cpu_seconds
+from tests.benchmarks.harness import Ratio, cpu_pair, cpu_seconds
 from tests.references.regex_rows import compiled, found, reading
 
 ROOM = "regex"
@@ -70,11 +70,15 @@ def _columns(texts: list[str], column: pl.Series, *, last: bool, target: float) 
     extractor, which = (patterns.REGEX_LAST, "last") if last else (patterns.REGEX, "first")
     ours, theirs = 0.0, 0.0
     for name, pattern in PATTERNS.items():
-        by_column = cpu_seconds(partial(extractor.apply, column, {"pattern": pattern}, DEFAULT_LIMITS))
-        by_row = cpu_seconds(partial(_by_row, texts, pattern, last=last))
-        yield Ratio(ROOM, f"{which} group, {name}: columns, per-row Python", by_column, by_row)
+        extractor.apply(column, {"pattern": pattern}, DEFAULT_LIMITS)  # compiles
+        by_column, by_row = cpu_pair(
+            partial(extractor.apply, column, {"pattern": pattern}, DEFAULT_LIMITS),
+            partial(_by_row, texts, pattern, last=last),
+            times=5,
+        )
+        yield Ratio(ROOM, f"{which} group, {name} / per-row Python", by_column, by_row)
         ours, theirs = ours + by_column, theirs + by_row
-    yield Ratio(ROOM, f"{which} group, all of these: columns, per-row Python", ours, theirs, target)
+    yield Ratio(ROOM, f"{which} group, all of these / per-row Python", ours, theirs, target)
 
 
 def _by_row(texts: list[str], pattern: str, *, last: bool) -> pl.DataFrame:
@@ -87,8 +91,10 @@ def _worker(texts: list[str], column: pl.Series) -> Iterator[Ratio]:
     for name, pattern in PYTHONS.items():
         search, plain = Search(pattern=pattern, group=1), compiled(pattern)
         here = cpu_seconds(lambda: [found(plain, text, group=1, last=False) for text in texts])  # noqa: B023
-        yield Ratio(ROOM, f"{name}: worker process, re in this process", _with_worker(search_all, column, search), here)
-        yield Ratio(ROOM, f"{name}: sieve and worker, re in this process", _with_worker(find, column, search), here)
+        yield Ratio(
+            ROOM, f"{name}, worker process / re in this process", _with_worker(search_all, column, search), here
+        )
+        yield Ratio(ROOM, f"{name}, sieve and worker / re in this process", _with_worker(find, column, search), here)
 
 
 def _with_worker(work: Callable[[pl.Series, Search], pl.DataFrame], column: pl.Series, search: Search) -> float:

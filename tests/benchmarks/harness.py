@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import resource
 import statistics
 import subprocess
@@ -10,9 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 GATE = 0.7
+LIBRARIES = ("polars", "numpy", "sacrebleu", "rouge-score", "scipy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +48,28 @@ class Ratio:
 
 def cpu_seconds(work: Callable[[], object], *, times: int = 3) -> float:
     """The median CPU time of some work, that of its threads and finished children included."""
-    taken = []
-    for _ in range(times):
-        before = _cpu()
-        work()
-        taken.append(_cpu() - before)
-    return statistics.median(taken)
+    return statistics.median(_once(work) for _ in range(times))
+
+
+def cpu_pair(
+    ours: Callable[[], object], theirs: Callable[[], object], *, times: int = 3, share: float = 1.0
+) -> tuple[float, float]:
+    """The median CPU times of two works that are done in turn, as often each: a busy machine slows both alike.
+
+    Args:
+        ours, theirs: The works.
+        times: How often each is done.
+        share: Of ours, what theirs is given to do; its time is scaled.
+    """
+    taken = [(_once(ours), _once(theirs)) for _ in range(times)]
+    mine, others = (statistics.median(times) for times in zip(*taken, strict=True))
+    return mine, others / share
+
+
+def _once(work: Callable[[], object]) -> float:
+    before = _cpu()
+    work()
+    return _cpu() - before
 
 
 def peak_megabytes(code: str) -> float:
@@ -71,4 +90,14 @@ def _cpu() -> float:
 
 
 def machine() -> str:
-    return f"{os.cpu_count()} cores, Python {sys.version.split()[0]}"
+    """Name the machine, its cores, and the versions of Python and of the libraries that are measured."""
+    libraries = (f"{name} {metadata.version(name)}" for name in LIBRARIES)
+    return f"{_processor()}, {os.cpu_count()} cores, Python {platform.python_version()}, {', '.join(libraries)}"
+
+
+def _processor() -> str:
+    """Give the processor's name where the system tells it, else its kind."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{platform.system()} {platform.machine()} ({next(names, platform.processor() or 'unnamed')})"
