@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.errors import Fault, OptionError, SchemaError
+from evalframe.errors import EvalframeError, Fault, OptionError, SchemaError
 from evalframe.fields import has_path, known_paths, read_field
 from evalframe.registry import suggestion
 from evalframe.schemas import CALL_KEY, ROWS, SAMPLES, TEXTS
@@ -58,8 +58,8 @@ class Grouped:
     notes: tuple[str, ...] = field(default=())
 
 
-def slicers_of(by: By) -> list[Slicer]:
-    """Read what a caller slices by.
+def slicers_of(by: By, *, option: str = "by") -> list[Slicer]:
+    """Read what a caller slices by; ``option`` is what the caller calls it.
 
     Raises:
         OptionError: Nothing is given, something that is neither text nor expression, an expression that gives several
@@ -68,7 +68,7 @@ def slicers_of(by: By) -> list[Slicer]:
     given: list[object] = [by] if isinstance(by, str | pl.Expr) or not isinstance(by, Sequence) else list(by)
     slicers, faults = [], []
     for place, one in enumerate(given):
-        where = f"by[{place}]"
+        where = f"{option}[{place}]"
         if isinstance(one, str):
             slicers.append(Slicer(one, (one,)))
         elif not isinstance(one, pl.Expr):
@@ -80,15 +80,58 @@ def slicers_of(by: By) -> list[Slicer]:
             slicers.append(Slicer(one.meta.output_name(), tuple(one.meta.root_names()), one))
     names = [slicer.name for slicer in slicers]
     faults += [
-        Fault("by", "duplicate", f"{name!r} stands twice", "name an expression by .alias(…)")
+        Fault(option, "duplicate", f"{name!r} stands twice", "name an expression by .alias(…)")
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
     if not given:
-        faults.append(Fault("by", "missing", "is empty", 'name a column: by="row.subject"'))
+        faults.append(Fault(option, "missing", "is empty", 'name a column: by="row.subject"'))
     if faults:
         raise OptionError.of(faults, what="slices")
     return slicers
+
+
+def sample_values(option: str, given: str | pl.Expr, *, rows: pl.DataFrame) -> tuple[str, pl.Series]:
+    """Compute one value a sample, as text, of what an option names: anything that samples can be sliced by.
+
+    Args:
+        option: Stands in the messages.
+        given: A column of ROWS, ``row.<path>``, ``metadata.<key>`` or an expression over these.
+        rows: The samples.
+
+    Returns:
+        Its name, and the values in the order of ``rows``; null where there is none.
+
+    Raises:
+        OptionError: It is no such thing, it is known only of calls, or it is a list.
+    """
+    if not isinstance(given, str | pl.Expr):
+        raise _refused(option, "bad_type", f"is of type {type(given).__name__}", "name one column, or one expression")
+    (slicer,) = slicers_of(given, option=option)
+    of_rows = [name for name in slicer.columns if not _is_field(name)]
+    for name in of_rows:
+        if name not in rows.columns and name in SAMPLES.names and name not in ROWS.names:
+            raise _refused(option, "bad_value", f"{name!r} is of calls", "name a column that samples have, row.<field>")
+    read, faults = _read_fields([slicer], rows, option)
+    faults += [_unknown(name, rows, option) for name in of_rows if name not in rows.columns]
+    if faults:
+        raise OptionError.of(faults, what=option)
+    values = rows.with_columns(
+        *(table["text"].alias(name) for name, table in read.items()),
+        *(
+            _tags(read[slicer.name]).alias(slicer.label)
+            for _ in range(slicer.expression is None and slicer.name in read)
+        ),
+    )
+    found = _labelled([slicer], values)[slicer.label]
+    if found.dtype == TEXTS:
+        remedy = "a sample has one; take one of the list: pl.col(…).list.first()"
+        raise _refused(option, "bad_type", f"{slicer.name!r} is a list in some rows", remedy)
+    return slicer.name, found
+
+
+def _refused(option: str, rule: str, detail: str, remedy: str) -> EvalframeError:
+    return OptionError.of([Fault(option, rule, detail, remedy)], what=option)
 
 
 def columns_of_calls(slicers: Sequence[Slicer], rows: pl.DataFrame) -> list[str]:
@@ -141,7 +184,9 @@ def _is_field(name: str) -> bool:
     return name.startswith(FIELDS)
 
 
-def _read_fields(slicers: Sequence[Slicer], rows: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], list[Fault]]:
+def _read_fields(
+    slicers: Sequence[Slicer], rows: pl.DataFrame, option: str = "by"
+) -> tuple[dict[str, pl.DataFrame], list[Fault]]:
     """Read each named field of all rows: ``text``, ``kind``, ``items``."""
     found, faults = {}, []
     for name in dict.fromkeys(name for slicer in slicers for name in slicer.columns if _is_field(name)):
@@ -158,13 +203,13 @@ def _read_fields(slicers: Sequence[Slicer], rows: pl.DataFrame) -> tuple[dict[st
             same = pl.col("text").eq_missing(rows[name])
             table = table.with_columns(rows[name].alias("text"), pl.when(same).then(pl.col("kind", "items")))
         elif rows.height and table["text"].null_count() == rows.height and not has_path(distinct["object"], path):
-            faults.append(_unknown(name, rows))
+            faults.append(_unknown(name, rows, option))
         found[name] = table
     return found, faults
 
 
-def _unknown(name: str, rows: pl.DataFrame) -> Fault:
-    if name in SAMPLES.names or (SAMPLES.family_of(name) and not _is_field(name)):
+def _unknown(name: str, rows: pl.DataFrame, option: str = "by") -> Fault:
+    if option == "by" and (name in SAMPLES.names or (SAMPLES.family_of(name) and not _is_field(name))):
         return Fault("by", "missing_column", f"{name!r} is in none of the frames", "give samples=run.samples")
     fields = [
         f"{source}.{path}"
@@ -174,7 +219,7 @@ def _unknown(name: str, rows: pl.DataFrame) -> Fault:
     ]
     known = dict.fromkeys([*SAMPLES.names, *(column for column in rows.columns if column != name), *fields])
     detail = f"{name!r} is in no row" if _is_field(name) else f"there is no column {name!r}"
-    return Fault("by", "unknown_column", detail, suggestion(name, fields if _is_field(name) and fields else known))
+    return Fault(option, "unknown_column", detail, suggestion(name, fields if _is_field(name) and fields else known))
 
 
 def _tags(field: pl.DataFrame) -> pl.Series:

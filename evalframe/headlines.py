@@ -39,13 +39,20 @@ def in_key_order(frame: pl.DataFrame, schema: FrameSchema, columns: Sequence[str
     return check(frame.sort(schema.key), schema, columns=columns)
 
 
-def check_options(what: str, **given: str) -> None:
-    """Hold the options of a leaderboard or a comparison to the words that they know, all at once."""
+def check_options(what: str, *, has_rows: bool = False, **given: object) -> None:
+    """Hold the options of a leaderboard or a comparison to the words that they know, all at once.
+
+    Args:
+        what: Whose options they are.
+        has_rows: There are rows, so that ``weighting`` may name a column of them.
+        **given: The options.
+    """
     allowed = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
+    also = {"weighting": ", or give rows= and name a column of them"}
     faults = [
-        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}")
+        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}{also.get(name, '')}")
         for name, value in given.items()
-        if value not in allowed[name]
+        if not (has_rows and name == "weighting") and not (isinstance(value, str) and value in allowed[name])
     ]
     if faults:
         raise OptionError.of(faults, what=what)

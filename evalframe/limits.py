@@ -60,6 +60,7 @@ class Limits:
     # statistics
     n_resamples: int = 10_000
     few_units: int = 30  # below: a 0/1 score gets a Wilson interval
+    few_clusters: int = 30  # below: a note says that intervals are rough
     small_group_units: int = 10
     resample_bytes: int = 64 * 1024 * 1024  # of resampling indices held at once
 

@@ -8,22 +8,18 @@ import numpy as np
 import polars as pl
 
 from evalframe.metrics import Array
-from evalframe.stats.bootstrap import estimate
-from evalframe.units import Units, Weighting
+from evalframe.units import Units
 
 TIE = 1e-12
 MOST_NAMES = 5
 
 
-def leaderboard_notes(
-    units: Units, *, left_out: pl.DataFrame, weighting: Weighting, failures_count: bool
-) -> Iterator[str]:
+def leaderboard_notes(units: Units, *, left_out: pl.DataFrame, failures_count: bool) -> Iterator[str]:
     """Say what the figures do not show.
 
     Args:
         units: What is ranked, before failed samples are counted.
         left_out: ``task_id`` and ``metric`` of the tasks that are in no combined mean.
-        weighting: As the leaderboard has it.
         failures_count: Failed samples count as the worst score already.
     """
     if left_out.height:
@@ -39,18 +35,18 @@ def leaderboard_notes(
             f"models have scores of different numbers of samples ({counts}, of {len(units.scores)}); "
             "common=True compares them on the same ones"
         )
-    if not failures_count and (turned := _turned_by_failures(units, weighting)):
+    if not failures_count and (turned := _turned_by_failures(units)):
         yield (
             f"the order would change if failed samples had been right: {_listed(turned)}; "
             'failures="zero" counts them as the worst score, rerun them to know'
         )
 
 
-def _turned_by_failures(units: Units, weighting: Weighting) -> list[str]:
+def _turned_by_failures(units: Units) -> list[str]:
     """Name the pairs whose order turns when the failed samples of the lower one are right."""
     if not units.failed.any():
         return []
-    means, at_best = _means(units, weighting), _means(units.with_failures_as_best(), weighting)
+    means, at_best = units.means(), units.with_failures_as_best().means()
     sign = 1 if units.higher_is_better else -1
     return [
         f"{low} above {high}"
@@ -60,9 +56,52 @@ def _turned_by_failures(units: Units, weighting: Weighting) -> list[str]:
     ]
 
 
-def _means(units: Units, weighting: Weighting) -> Array:
-    strata = units.strata(weighting)
-    return estimate(strata) if strata else np.full(len(units.models), np.nan)
+def cluster_notes(units: Units, cluster: str | None, few: int) -> Iterator[str]:
+    """Say what is drawn where units belong together in clusters, and when there are too few to draw from.
+
+    Args:
+        units: What is compared.
+        cluster: What clusters are called; None: there are none.
+        few: Under so many clusters intervals are rough.
+    """
+    if cluster is None or units.clusters is None:
+        return
+    n, n_units = units.n_clusters, len(units.clusters)
+    if not units.clustered:
+        yield f"no two samples share {cluster}: each is drawn by itself, as without cluster="
+        return
+    yield f"intervals and tests draw {n} clusters ({cluster}), not {n_units} samples"
+    if n < few:
+        yield (
+            f"{n} clusters are few (under {few}): intervals have the quantiles of Student's t, and are still rough; "
+            "collect more clusters, not more samples of each"
+        )
+
+
+def pair_notes(units: Units, compared: pl.DataFrame, few: int) -> Iterator[str]:
+    """Say what differences of models do not show.
+
+    Args:
+        units: What is compared.
+        compared: PAIRWISE.
+        few: Under so many common units an interval says little.
+    """
+    there = dict(zip(units.models, (~np.isnan(units.scores)).T, strict=True))
+    lacking = [
+        f"{a} and {b} ({int((there[a] ^ there[b]).sum())})"
+        for a, b in compared.select("model_a", "model_b").iter_rows()
+        if (there[a] ^ there[b]).any()
+    ]
+    if lacking:
+        yield (
+            "samples that only one of two models has a score of are in no difference, and failures are seldom by "
+            f"chance: {_listed(lacking)}"
+        )
+    short = compared.filter((pl.col("n_pairs") > 0) & (pl.col("n_pairs") < few))
+    if short.height:
+        named = short.select("model_a", "model_b", "n_pairs").iter_rows()
+        pairs = _listed([f"{a} and {b} ({n})" for a, b, n in named])
+        yield f"few common samples (under {few}): {pairs}; intervals are rough"
 
 
 def _listed(names: list[str]) -> str:

@@ -8,13 +8,15 @@ import numpy as np
 import polars as pl
 
 from evalframe.calibrating import confidence_pairs, point_figures
+from evalframe.designs import By, design_of
 from evalframe.frames import Noted, check
 from evalframe.headlines import OF_CALLS, OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.metrics import Array
-from evalframe.remarks import leaderboard_notes
+from evalframe.remarks import cluster_notes, leaderboard_notes
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
-from evalframe.stats.bootstrap import estimate, interval, resample, resamples_of
+from evalframe.stats.bootstrap import interval, resample, resamples_of
+from evalframe.stats.influence import as_many_single_units, spread
 from evalframe.stats.intervals import wilson
 from evalframe.units import BoolArray, Units, Weighting, unit_cells, unit_matrices
 
@@ -29,7 +31,8 @@ def leaderboard(
     generations: pl.DataFrame | None = None,
     task_metrics: pl.DataFrame | None = None,
     metric: str | None = None,
-    weighting: Weighting = "task",
+    weighting: Weighting | By = "task",
+    cluster: By | None = None,
     failures: Literal["omit", "zero"] = "omit",
     common: bool = False,
     ties: Literal["split", "all"] = "split",
@@ -51,6 +54,14 @@ def leaderboard(
     units or all are equal. Else a bootstrap that does not vary gives no interval (``none: all scores equal``, ``none:
     one unit``).
 
+    With ``cluster`` the units of an interval are clusters (``cluster bootstrap``): all questions about one passage are
+    drawn together, also where they are in several tasks; tasks whose samples are all of one cluster are one pooled
+    stratum. The interval is widened for few or uneven clusters (``stats.influence``): at a correlation of 0.3 within
+    clusters it covers 94 to 96 % down to 10 clusters of graded scores, the plain percentiles 92 %. Scores of 0 and 1 in
+    a single stratum get Wilson's interval with the number of samples that would have the same standard error, and
+    Student's t (``cluster wilson``). Samples of different ``weighting`` are treated likewise (``weighted bootstrap``,
+    ``weighted wilson``).
+
     ``rank``: 1 + the number of models that are better by over 1e-12. ``rank_lo``, ``rank_hi``: 2.5 % and 97.5 %
     quantiles of the rank over the same resamples, which all models share.
 
@@ -70,7 +81,11 @@ def leaderboard(
             Cost and tokens are of all the model's calls, null where a completed call does not tell.
         task_metrics: Give the values of batch graders, whose metrics have no scores of samples; each is one unit.
         metric: Rank this metric over the tasks that average it, whatever its direction and range.
-        weighting: ``task``: each task counts the same; ``sample``: each sample does.
+        weighting: ``task``: each task counts the same; ``sample``: each sample does; ``metadata.<key>``: tasks count
+            by a number; ``row.<field>``, a column of the rows or an expression: samples do, and a task counts as much
+            as its samples. Numbers are 0 or more. Win rates count each unit the same.
+        cluster: What samples share that are not independent of each other, such as ``row.passage_id``: a field, a
+            column of the rows or an expression over them. A null is a cluster of its own.
         failures: ``omit``: failed samples are in no mean; ``zero``: they count as the metric's worst score, so that
             ``mean_score`` is ``mean_all``, in interval, rank and categories too. A sample is failed where it has no
             score and a call without a reply; where only its grader failed it is in no mean.
@@ -82,16 +97,18 @@ def leaderboard(
         limits: The table of numbers.
 
     Notes: tasks that are in no combined mean; models that were scored on different numbers of samples; pairs whose
-    order would turn if the failed samples had been right.
+    order would turn if the failed samples had been right; what clusters are drawn, and where they are few.
 
     Nulls: a model without a score has null rank, mean and interval; ``win_rate`` is null without common units.
 
     Raises:
         SchemaError: A frame is not what it is called, or a task of the scores has no rows.
-        OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``.
+        OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
+            without ``rows``; a weight is null, negative or no number.
     """
-    check_options("leaderboard", weighting=weighting, failures=failures, ties=ties)
+    check_options("leaderboard", has_rows=rows is not None, weighting=weighting, failures=failures, ties=ties)
     resamples = resamples_of(n_resamples, limits)
+    design = design_of(weighting=weighting, cluster=cluster, rows=rows)
     scores = in_key_order(scores, SCORES)
     rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     generations = None if generations is None else in_key_order(generations, GENERATIONS, OF_CALLS)
@@ -102,26 +119,32 @@ def leaderboard(
     cells = pl.concat([unit_cells(chosen, choice), _batch_cells(batch)])
     models = _models(scores, batch, generations)
     mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice
-    units = unit_matrices(chosen, cells, mean_of, models)
+    design = design.with_whole_tasks(batch["task_id"].to_list())
+    units = unit_matrices(
+        chosen, cells, mean_of, models, weighting=design.weighting, of_samples=design.of_samples
+    )  # fmt: skip
     judged: BoolArray = np.any(~np.isnan(units.scores), axis=0)
     shared: BoolArray = np.all(~np.isnan(units.scores[:, judged]), axis=1)
     win_rate = _win_rate(units, judged, shared, ties)
     if common:
         units = units.only(shared)
     left_out = choice.join(mean_of, on="task_id", how="anti", maintain_order="left")
-    notes = leaderboard_notes(units, left_out=left_out, weighting=weighting, failures_count=failures == "zero")
+    notes = [
+        *leaderboard_notes(units, left_out=left_out, failures_count=failures == "zero"),
+        *cluster_notes(units, design.cluster, limits.few_clusters),
+    ]
     with_failures = units.with_failures_as_worst()
-    mean_all = _means(with_failures, weighting)
+    mean_all = with_failures.means()
     units = with_failures if failures == "zero" else units
 
     board = (
         pl.DataFrame({"model_id": models}, schema={"model_id": pl.String})
-        .with_columns(_standings(units, weighting, resamples, seed, limits))
+        .with_columns(_standings(units, resamples, seed, limits))
         .with_columns(win_rate=win_rate, mean_all=mean_all)
         .join(_counts(chosen, cells, batch, generations, choice, rows), on="model_id", how="left")
         .join(_costs(generations), on="model_id", how="left")
         .join(_calibration(scores, generations, choice), on="model_id", how="left")
-        .with_columns(_categories(units, choice, weighting))
+        .with_columns(_categories(units, choice))
         .with_columns(pl.col(*COUNTED, "tasks_completed").fill_null(0), pl.col(pl.Float64).fill_nan(None))
         .with_columns(n_samples=pl.sum_horizontal(COUNTED))
         .sort("rank", "model_id", nulls_last=True)
@@ -155,34 +178,41 @@ def _batch_cells(batch: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _means(units: Units, weighting: Weighting) -> Array:
-    strata = units.strata(weighting)
-    return estimate(strata) if strata else np.full(len(units.models), np.nan)
-
-
-def _standings(units: Units, weighting: Weighting, resamples: int, seed: int, limits: Limits) -> pl.DataFrame:
+def _standings(units: Units, resamples: int, seed: int, limits: Limits) -> pl.DataFrame:
     """Give the means with their intervals, the ranks with theirs, and the method: a row a model."""
     n_models = len(units.models)
-    means, n = _means(units, weighting), (~np.isnan(units.scores)).sum(axis=0)
+    means, n = units.means(), (~np.isnan(units.scores)).sum(axis=0)
     lo, hi = np.full(n_models, np.nan), np.full(n_models, np.nan)
     rank_lo, rank_hi, varies = lo.copy(), hi.copy(), np.zeros(n_models, np.bool_)
-    strata, scored = units.strata(weighting), np.flatnonzero(~np.isnan(means))
+    strata, scored = units.strata(), np.flatnonzero(~np.isnan(means))
+    uneven = spread(strata) if strata and (units.clustered or units.weighted) else None
     if len(scored):
         resampled = resample(strata, n_resamples=resamples, seed=seed, max_bytes=limits.resample_bytes)[:, scored]
-        lo[scored], hi[scored] = interval(resampled)
         varies[scored] = np.ptp(resampled, axis=0) > TIE
+        if uneven is not None:
+            resampled = means[scored] + uneven.widening()[scored] * (resampled - means[scored])
+        lo[scored], hi[scored] = interval(resampled)
         ranks = _ranks(resampled, units.higher_is_better)
         rank_lo[scored], rank_hi[scored] = np.quantile(ranks, [0.025, 0.975], axis=0, method="inverted_cdf")
+    if uneven is not None:
+        lo, hi = units.within_range(lo), units.within_range(hi)
     # the bootstrap of single 0/1 scores covers 26 % at p = 0.99, n = 30; averages over repeats are no longer 0/1
     single = bool(np.isin(units.scores[~np.isnan(units.scores)], (0.0, 1.0)).all())
-    by_wilson = units.binary & (len(strata) == 1) & (n > 0) & (single | ~varies | (n < limits.few_units))
+    one_cluster = units.clustered and units.n_clusters == 1
+    of_shares = units.binary and len(strata) == 1 and not one_cluster
+    by_wilson = of_shares & (n > 0) & (single | ~varies | (n < limits.few_units))
     if by_wilson.any():
-        wilson_lo, wilson_hi = wilson(means * n, n)
+        n_alike, df = n, None
+        if uneven is not None:
+            n_alike, df = as_many_single_units(means, n, uneven), uneven.df
+        wilson_lo, wilson_hi = wilson(means * n_alike, n_alike, df=df)
         lo, hi = np.where(by_wilson, wilson_lo, lo), np.where(by_wilson, wilson_hi, hi)
+    kind = "" if uneven is None else "cluster " if units.clustered else "weighted "
+    equal = "none: one cluster" if one_cluster else f"none: all {'clusters' if units.clustered else 'scores'} equal"
     method = np.select(
         [by_wilson, varies, n == 0, n == 1],
-        ["wilson", "bootstrap", "none: nothing scored", "none: one unit"],
-        "none: all scores equal",
+        [f"{kind}wilson", f"{kind}bootstrap", "none: nothing scored", "none: one unit"],
+        equal,
     )
     none = ~by_wilson & ~varies
     ranks = np.where(np.isnan(means), np.nan, _ranks(means[None, :], units.higher_is_better)[0])
@@ -218,13 +248,14 @@ def _win_rate(units: Units, judged: BoolArray, shared: BoolArray, ties: str) -> 
     return rates
 
 
-def _categories(units: Units, choice: pl.DataFrame, weighting: Weighting) -> list[pl.Series]:
-    found = []
-    for category in choice["category"].drop_nulls().unique().sort():  # each has its own set of tasks
-        strata = units.strata(weighting, of_tasks=(units.tasks["category"] == category).fill_null(False).to_numpy())
-        values = estimate(strata) if strata else np.full(len(units.models), np.nan)
-        found.append(pl.Series(f"category.{category}", values))
-    return found
+def _categories(units: Units, choice: pl.DataFrame) -> list[pl.Series]:
+    return [  # each category has its own set of tasks
+        pl.Series(
+            f"category.{category}",
+            units.means(of_tasks=(units.tasks["category"] == category).fill_null(False).to_numpy()),
+        )
+        for category in choice["category"].drop_nulls().unique().sort()
+    ]
 
 
 def _counts(

@@ -1,14 +1,15 @@
 """SCORES -> units: one value for each (task, sample) and model, of the metric that each task is ranked by.
 
 Leaderboards and comparisons stand on the same units and draw them from the same strata: a task with two or more
-samples is a stratum; all tasks with a single sample (each record of a task file) are one pooled stratum.
+samples is a stratum; all tasks with a single sample (each record of a task file) are one pooled stratum. Where units
+belong together in clusters, it is clusters that are drawn (``stats.clusters``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,11 +19,13 @@ from evalframe.headlines import registered
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
 from evalframe.schemas import MODEL_ID, SAMPLE_INDEX, TASK_ID
-from evalframe.stats.bootstrap import Stratum, divide, ratio
+from evalframe.stats.bootstrap import Stratum, divide, estimate, ratio
+from evalframe.stats.clusters import draw_clusters
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 Weighting = Literal["task", "sample"]
+Placed = tuple[Stratum, IntArray]  # a stratum, and the positions of its units
 
 POOL = "\0single-sample tasks"  # labels the pooled stratum; no task has this id
 CELL = (MODEL_ID.name, TASK_ID.name, SAMPLE_INDEX.name)
@@ -40,6 +43,9 @@ class Units:
         failed: Shape (units, models): no score, and a call without a reply.
         parts: For each task (by position) whose metric adds up parts: shape (its units, models, k); NaN where none.
         binary: All scores, before repeats are averaged, are 0 or 1.
+        weighting: What weighs: ``task`` or ``sample``.
+        weights: Of each unit, shape (units,), equal within a task where tasks weigh; None: all weigh the same.
+        clusters: The cluster of each unit, shape (units,), numbered in the order of units; None: each is its own.
     """
 
     models: tuple[str, ...]
@@ -49,6 +55,9 @@ class Units:
     failed: BoolArray
     parts: Mapping[int, Array]
     binary: bool
+    weighting: Weighting = "task"
+    weights: Array | None = None
+    clusters: IntArray | None = None
 
     @property
     def higher_is_better(self) -> bool:
@@ -59,6 +68,21 @@ class Units:
     def sizes(self) -> IntArray:
         """Number of units of each task."""
         return np.diff(self.starts)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters; of units where each is its own."""
+        return len(self.scores) if self.clusters is None else len(np.unique(self.clusters))
+
+    @property
+    def clustered(self) -> bool:
+        """Whether any cluster has two units: clusters of one unit each are no clusters."""
+        return self.n_clusters < len(self.scores)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether units differ in weight."""
+        return self.weights is not None and len(self.weights) > 0 and bool(np.ptp(self.weights) > 0)
 
     def of(self, task: int) -> slice:
         """The units of a task, by its position."""
@@ -74,11 +98,28 @@ class Units:
         low, high = metric.range if (metric := registered(self.tasks["metric"][task])) else (0.0, 1.0)
         return float(high if self.higher_is_better else low)
 
+    def within_range(self, means: Array) -> Array:
+        """Keep what was widened within the ranges of the metrics."""
+        ends = [(self.worst(task), self.best(task)) for task in range(self.tasks.height)]
+        low, high = min(map(min, ends), default=0.0), max(map(max, ends), default=1.0)
+        seen = self.scores[~np.isnan(self.scores)]
+        if seen.size and (seen.min() < low or seen.max() > high):
+            return means
+        return np.clip(means, low, high)
+
     def only(self, keep: BoolArray) -> Units:
         """The same with only some units, shape (units,); a task may be left with none."""
         ends = np.concatenate([[0], np.cumsum(keep)])
         parts = {task: table[keep[self.of(task)]] for task, table in self.parts.items()}
-        return replace(self, starts=ends[self.starts], scores=self.scores[keep], failed=self.failed[keep], parts=parts)
+        return replace(
+            self,
+            starts=ends[self.starts],
+            scores=self.scores[keep],
+            failed=self.failed[keep],
+            parts=parts,
+            weights=None if self.weights is None else self.weights[keep],
+            clusters=None if self.clusters is None else self.clusters[keep],
+        )
 
     def with_failures_as_worst(self) -> Units:
         """The same with the metric's worst score for each failed sample."""
@@ -90,19 +131,48 @@ class Units:
         best = np.repeat([self.best(task) for task in range(self.tasks.height)], self.sizes)
         return replace(self, scores=np.where(self.failed, best[:, None], self.scores))
 
-    def strata(self, weighting: Weighting, *, of_tasks: BoolArray | None = None) -> list[Stratum]:
-        """The strata that models' means are drawn from: a series a model.
+    def strata(self) -> list[Stratum]:
+        """The strata that models' means are drawn from: a series a model."""
+        return self.drawn(self._placed())
+
+    def means(self, *, of_tasks: BoolArray | None = None) -> Array:
+        """Each model's mean over tasks, or over some of them, shape (tasks,); NaN where it has none."""
+        placed = self._placed(of_tasks)
+        return estimate([stratum for stratum, _ in placed]) if placed else np.full(len(self.models), np.nan)
+
+    def drawn(self, placed: Sequence[Placed]) -> list[Stratum]:
+        """The strata with clusters for units, where there are clusters."""
+        strata = [stratum for stratum, _ in placed]
+        if self.clusters is None or not placed or not self.clustered:
+            return strata
+        return draw_clusters(strata, [self.clusters[at] for _, at in placed], pool=POOL)
+
+    def stratum(
+        self, label: str, at: IntArray, columns: Array, value: Callable[[Array], Array], *, sizes: int = 1
+    ) -> Stratum:
+        """The stratum of some units of a task, or of the pool, each with its weight.
 
         Args:
-            weighting: ``task`` or ``sample``.
-            of_tasks: Only these tasks, shape (tasks,).
+            label: The task's id, or ``POOL``.
+            at: Positions of the units.
+            columns: Shape (units, series, c), the last ``sizes`` of which say whether a series has the unit.
+            value: Of the stratum.
+            sizes: Of the stratum.
         """
-        return strata_of(
-            self, self.scores, lambda task: self._corpus_stratum(task, weighting), weighting, of_tasks=of_tasks
-        )
+        weights = None if self.weights is None else self.weights[at]
+        if weights is not None and (self.weighting == "sample" or label == POOL):
+            columns = columns * weights[:, None, None]
+        counts: Array = columns[..., -sizes:].sum(axis=(0, 2))
+        if self.weighting == "task" and label != POOL:
+            of_task = 1.0 if weights is None or not len(weights) else float(weights[0])
+            counts = np.where(counts > 0, of_task, 0.0)
+        return Stratum(label, columns, value, counts, sizes)
 
-    def _corpus_stratum(self, task: int, weighting: Weighting) -> Stratum:
-        """Parts, the number of samples that have them, and that of the failed samples that count as the worst."""
+    def _placed(self, of_tasks: BoolArray | None = None) -> list[Placed]:
+        return placed_strata(self, self.scores, self._corpus_columns, of_tasks=of_tasks)
+
+    def _corpus_columns(self, task: int) -> tuple[Array, Callable[[Array], Array], int]:
+        """Parts, whether there are any, and whether it is a failed sample that counts as the worst."""
         parts = self.parts[task]
         has_parts: BoolArray = np.all(~np.isnan(parts), axis=2)
         counted: BoolArray = ~np.isnan(self.scores[self.of(task)]) & self.failed[self.of(task)]
@@ -114,54 +184,45 @@ class Units:
             total = corpus_value(aggregate, sums[..., :-2], n)
             return divide(np.where(n > 0, total * n, 0.0) + worst * failed, n + failed)
 
-        return Stratum(self.tasks["task_id"][task], columns, value, weight_of(has_parts | counted, weighting))
+        return columns, value, 2
 
 
-def strata_of(
+def placed_strata(
     units: Units,
     values: Array,
-    corpus: Callable[[int], Stratum],
-    weighting: Weighting,
+    corpus: Callable[[int], tuple[Array, Callable[[Array], Array], int]],
     *,
     of_tasks: BoolArray | None = None,
-) -> list[Stratum]:
+) -> list[Placed]:
     """Give a stratum for each task with two or more units, and the pooled one of all others.
 
     Args:
-        units: Say which units a task has.
+        units: Say which units a task has, and what they weigh.
         values: Of each unit, shape (units, series); NaN where a series lacks it.
-        corpus: The stratum of a task whose metric adds up parts.
-        weighting: ``task`` or ``sample``.
+        corpus: Columns, value and number of sizes of a task whose metric adds up parts.
         of_tasks: Only these tasks, shape (tasks,).
     """
     chosen = np.ones(units.tasks.height, np.bool_) if of_tasks is None else of_tasks
-    names = units.tasks["task_id"]
-    strata = [
-        corpus(task) if task in units.parts else mean_stratum(names[task], values[units.of(task)], weighting)
-        for task in np.flatnonzero((units.sizes > 1) & chosen).tolist()  # a loop over tasks: their matrices differ
-    ]
+    names, placed = units.tasks["task_id"], []
+    for task in np.flatnonzero((units.sizes > 1) & chosen).tolist():  # a loop over tasks: their matrices differ
+        at = np.arange(units.starts[task], units.starts[task + 1])
+        columns, value, sizes = corpus(task) if task in units.parts else (mean_columns(values[at]), ratio, 1)
+        placed.append((units.stratum(names[task], at, columns, value, sizes=sizes), at))
     pooled = np.flatnonzero((units.sizes == 1) & chosen)
     if len(pooled):
-        pool = values[units.starts[pooled]]
+        at = units.starts[pooled]
+        pool = values[at]
         for place, task in enumerate(pooled.tolist()):
             if task in units.parts:
-                alone = corpus(task)
-                pool[place] = alone.value(alone.columns.sum(axis=0))
-        strata.append(mean_stratum(POOL, pool, "sample"))
-    return strata
+                columns, value, _ = corpus(task)
+                pool[place] = value(columns.sum(axis=0))
+        placed.append((units.stratum(POOL, at, mean_columns(pool), ratio), at))
+    return placed
 
 
-def mean_stratum(label: str, values: Array, weighting: Weighting) -> Stratum:
-    """Give the stratum of a plain mean: values of shape (units, series), NaN where a series lacks the unit."""
-    there = ~np.isnan(values)
-    columns = np.stack([np.nan_to_num(values), there.astype(np.float64)], axis=2)
-    return Stratum(label, columns, ratio, weight_of(there, weighting))
-
-
-def weight_of(there: BoolArray, weighting: Weighting) -> Array:
-    """Give the weight of a task for each series: that of its units, or 1 where it has any."""
-    counts: Array = there.sum(axis=0).astype(np.float64)
-    return counts if weighting == "sample" else np.minimum(counts, 1.0)
+def mean_columns(values: Array) -> Array:
+    """Give the columns of a plain mean: values of shape (units, series), NaN where a series lacks the unit."""
+    return np.stack([np.nan_to_num(values), (~np.isnan(values)).astype(np.float64)], axis=2)
 
 
 def corpus_value(aggregate: Callable[[Array], Array], parts: Array, n: Array) -> Array:
@@ -195,8 +256,26 @@ def unit_cells(scores: pl.DataFrame, choice: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def unit_matrices(scores: pl.DataFrame, cells: pl.DataFrame, choice: pl.DataFrame, models: tuple[str, ...]) -> Units:
-    """Put the cells of the tasks of ``choice`` into matrices; tasks without a cell are left out."""
+def unit_matrices(
+    scores: pl.DataFrame,
+    cells: pl.DataFrame,
+    choice: pl.DataFrame,
+    models: tuple[str, ...],
+    *,
+    weighting: Weighting = "task",
+    of_samples: pl.DataFrame | None = None,
+) -> Units:
+    """Put the cells of the tasks of ``choice`` into matrices; tasks without a cell are left out.
+
+    Args:
+        scores: SCORES, sorted.
+        cells: ``unit_cells`` of them.
+        choice: The metric of each task.
+        models: Sorted.
+        weighting: What weighs.
+        of_samples: (``task_id``, ``sample_index``) with ``weight``, ``cluster`` or both; a null cluster, and a sample
+            that is not there, is a cluster of its own.
+    """
     cells = cells.join(choice.select("task_id"), on="task_id", how="semi", maintain_order="left")
     units = cells.select("task_id", "sample_index").unique().sort("task_id", "sample_index").with_row_index("unit")
     tasks = choice.join(units.select("task_id"), on="task_id", how="semi", maintain_order="left").sort("task_id")
@@ -219,7 +298,24 @@ def unit_matrices(scores: pl.DataFrame, cells: pl.DataFrame, choice: pl.DataFram
         failed=failed,
         parts=_parts(scores, tasks, placed, starts, len(models)),
         binary=bool(placed["binary"].all()),
+        weighting=weighting,
+        **_of_units(units, of_samples),
     )
+
+
+def _of_units(units: pl.DataFrame, of_samples: pl.DataFrame | None) -> dict[str, Any]:
+    """Give the weights and the clusters of units, clusters numbered by their first unit."""
+    if of_samples is None:
+        return {}
+    told = units.join(of_samples, on=["task_id", "sample_index"], how="left", maintain_order="left")
+    found: dict[str, Any] = {}
+    if "weight" in told.columns:
+        found["weights"] = told["weight"].to_numpy()
+    if "cluster" in told.columns:
+        unit = pl.col("unit").cast(pl.Int64)
+        first = pl.when(pl.col("cluster").is_null()).then(unit).otherwise(unit.min().over("cluster"))
+        found["clusters"] = told.select(first)["unit"].to_numpy()
+    return found
 
 
 def _parts(

@@ -36,12 +36,14 @@ class Stratum:
         columns: What is summed over units, shape (units, series, c); a unit that a series lacks is 0 in all columns.
         value: Sums (..., series, c) to values (..., series); NaN where a series has nothing to go by.
         weights: The weight of the stratum in each series' mean, shape (series,); 0 where the series lacks it.
+        sizes: How many of the last columns hold a unit's size: 1, its weight, or a cluster's number of units.
     """
 
     label: str
     columns: Array
     value: Callable[[Array], Array]
     weights: Array
+    sizes: int = 1
 
 
 def ratio(sums: Array) -> Array:

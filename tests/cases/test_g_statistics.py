@@ -16,6 +16,7 @@ from evalframe.pairs import pairwise
 from evalframe.schemas import GENERATIONS, ROWS, SCORES
 from evalframe.standings import leaderboard
 from evalframe.stats.bootstrap import Stratum, interval, ratio, resample
+from evalframe.stats.tests import min_detectable
 
 
 def graded(model: str, task: str, values: list[float | None], *, repeat: int = 0) -> list[dict[str, Any]]:
@@ -49,6 +50,34 @@ def test_C095_micro_and_macro_means_have_their_own_intervals() -> None:
     assert spread({"history": 1, "law": 1}) == pytest.approx(0.254951, rel=0.02)
     assert spread({"history": 10, "law": 2}) == pytest.approx(math.hypot(10 * 0.1, 2 * 0.5) / 12, rel=0.02)
     assert macro["mean_ci_hi"] - macro["mean_ci_lo"] > 1.4 * (micro["mean_ci_hi"] - micro["mean_ci_lo"])
+
+
+def test_C096_questions_of_one_passage_are_one_unit() -> None:
+    """Four passages of three questions each; the correction is G/(G - 1): 0.288675."""
+    right = {"p1": 1.0, "p2": 0.0, "p3": 1.0, "p4": 0.0}
+    passages = [passage for passage in right for _ in range(3)]
+    scores = scores_of(*graded("m", "t", [right[passage] for passage in passages]))
+    rows = from_records(
+        [
+            {"task_id": "t", "sample_index": i, "sample_id": str(i), "category": "qa", "prompt": "?", "prompt_hash": "0",
+             "targets": ["a"], "extraction": "{}", "metadata": "{}", "row": f'{{"passage_id":"{passage}"}}',
+             "metrics": [{"id": "exact_match", "aggregation": "mean", "higher_is_better": True}]}
+            for i, passage in enumerate(passages)
+        ],
+        ROWS,
+    )  # fmt: skip
+    naive = leaderboard(scores, rows=rows).row(0, named=True)
+    clustered = leaderboard(scores, rows=rows, cluster="row.passage_id")
+    shown = clustered.row(0, named=True)
+    assert shown["mean_score"] == naive["mean_score"] == 0.5
+    assert (naive["ci_method"], shown["ci_method"]) == ("wilson", "cluster wilson")
+    assert naive["mean_ci_hi"] - naive["mean_ci_lo"] < 0.52 < 0.7 < shown["mean_ci_hi"] - shown["mean_ci_lo"]
+    assert any("4 clusters" in note for note in clustered.notes)  # type: ignore[attr-defined]
+    # the standard errors of the case, of the difference from a model that has nothing right
+    both = pl.concat([scores, scores_of(*graded("n", "t", [0.0] * 12))])
+    for cluster, error in ((None, 0.150756), ("row.passage_id", 0.288675)):
+        against = pairwise(both, rows=rows, cluster=cluster).row(0, named=True)
+        assert against["min_detectable"] == pytest.approx(float(min_detectable(error)), abs=1e-5)
 
 
 @pytest.mark.parametrize("turned", [False, True])
