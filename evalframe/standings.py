@@ -139,7 +139,7 @@ def leaderboard(
 
     board = (
         pl.DataFrame({"model_id": models}, schema={"model_id": pl.String})
-        .with_columns(_standings(units, resamples, seed, limits))
+        .with_columns(standings_of(units, n_resamples=resamples, seed=seed, limits=limits))
         .with_columns(win_rate=win_rate, mean_all=mean_all)
         .join(_counts(chosen, cells, batch, generations, choice, rows), on="model_id", how="left")
         .join(_costs(generations), on="model_id", how="left")
@@ -178,7 +178,7 @@ def _batch_cells(batch: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _standings(units: Units, resamples: int, seed: int, limits: Limits) -> pl.DataFrame:
+def standings_of(units: Units, *, n_resamples: int, seed: int, limits: Limits) -> pl.DataFrame:
     """Give the means with their intervals, the ranks with theirs, and the method: a row a model."""
     n_models = len(units.models)
     means, n = units.means(), (~np.isnan(units.scores)).sum(axis=0)
@@ -187,7 +187,7 @@ def _standings(units: Units, resamples: int, seed: int, limits: Limits) -> pl.Da
     strata, scored = units.strata(), np.flatnonzero(~np.isnan(means))
     uneven = spread(strata) if strata and (units.clustered or units.weighted) else None
     if len(scored):
-        resampled = resample(strata, n_resamples=resamples, seed=seed, max_bytes=limits.resample_bytes)[:, scored]
+        resampled = resample(strata, n_resamples=n_resamples, seed=seed, max_bytes=limits.resample_bytes)[:, scored]
         varies[scored] = np.ptp(resampled, axis=0) > TIE
         if uneven is not None:
             resampled = means[scored] + uneven.widening()[scored] * (resampled - means[scored])

@@ -1,11 +1,24 @@
-"""The gates of coverage: a method that fails here is not the default."""
+"""The gates of coverage and of p-values: a method that fails here is not the default."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.benchmarks.coverage import DESIGNS, SHARES, SIZES, exact_wilson, simulated
+from tests.benchmarks.coverage import (
+    DESIGNS,
+    LEVELS,
+    NULLS,
+    SHARES,
+    SIZES,
+    covers,
+    exact_wilson,
+    from_uniform,
+    holds_its_levels,
+    p_values,
+    simulated,
+    two_errors,
+)
 
 TIMES = 1_000
 
@@ -18,9 +31,23 @@ def test_wilson_of_single_0_1_scores_covers(n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", DESIGNS)
-def test_the_bootstrap_covers_within_simulation_error(design: str) -> None:
-    draw, truth = DESIGNS[design]
-    covered = simulated(draw, truth, times=TIMES)
-    error = 2 * (0.95 * 0.05 / TIMES) ** 0.5
-    assert 0.94 - error <= covered <= 0.96 + error
+@pytest.mark.parametrize("name", [name for name, design in DESIGNS.items() if design.gated])
+def test_intervals_cover_within_simulation_error(name: str) -> None:
+    assert covers(simulated(DESIGNS[name], times=TIMES), TIMES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NULLS)
+def test_p_values_are_what_they_say(name: str) -> None:
+    p = p_values(name, times=TIMES)
+    assert holds_its_levels(p)
+    if NULLS[name][1]:
+        assert from_uniform(p) < 1.63
+
+
+def test_the_gates_can_fail() -> None:
+    assert not covers(0.92, TIMES)
+    assert not covers(0.98, TIMES)
+    assert not holds_its_levels(np.random.default_rng(0).random(TIMES) ** 1.5)
+    assert from_uniform(np.random.default_rng(0).random(TIMES) ** 1.5) > 1.63
+    assert [round(two_errors(level, 1_000), 3) for level in LEVELS] == [0.006, 0.014, 0.019]
