@@ -145,8 +145,8 @@ def test_a_batch_value_has_the_mean_weight_of_its_samples() -> None:
         [
             {
                 "model_id": "a", "task_id": "u", "category": "u", "metric": "mine", "aggregation": "mean",
-                "source": "grader", "higher_is_better": True, "headline": True, "value": 0.6, "n_scored": 2, "n_unparsed": 0,
-                "n_failed": 0, "n_grader_error": 0, "n_skipped": 0, "n_samples": 2,
+                "source": "grader", "higher_is_better": True, "headline": True, "value": 0.6, "n_scored": 2,
+                "n_unparsed": 0, "n_failed": 0, "n_grader_error": 0, "n_skipped": 0, "n_samples": 2,
             }
         ],
         TASK_METRICS,

@@ -4,7 +4,8 @@ A stratum is a set of units that are drawn together; what is drawn are counts of
 a pair of models) sees the same draw. A resample takes n - 1 of n units, with replacement: the plain n of n gives
 intervals that are too narrow by sqrt((n - 1)/n), which is grave where strata have two or three units.
 
-Where units are of few kinds (0/1 scores), it is the kinds that are drawn, by one multinomial.
+Where units are of few kinds (0/1 scores), it is the kinds that are drawn, by one multinomial. From a thousand units up
+each unit is drawn a number of times of its own, independently of the others, which numbers in blocks can hold.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ from evalframe.limits import Limits
 Array = NDArray[np.float64]
 BYTES_PER_CELL = 24  # of an index, a count and the count as a float
 FEW_COLUMNS = 6
+MANY_UNITS = 1_000
+SEGMENT = 8_192  # units whose columns stay in the processor's cache
+BLOCK = 1 << 16  # counts drawn at once, likewise
 UNITS_A_KIND = 20  # a binomial draw costs as much as the draws of so many units
 LOOK = 1_000
+EDGES = tuple(round(cases / 24 * 2**16) for cases in (9, 17, 23))  # of 16 random bits: once, twice, four times
+MOST_TIMES = 4  # that a unit is drawn, on average over many
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +116,19 @@ def resampled_sums(
         The resamples as a slice, and their sums, shape (resamples, c).
     """
     n = len(columns)
-    exact = on_exact_grid(columns, n)
+    exact = on_exact_grid(columns, MOST_TIMES * n)
     draws = generator(seed, label)
     kinds, of_kind = _kinds(exact)
-    step = max(1, max_bytes // (BYTES_PER_CELL * len(kinds)))
+    # a stream of numbers for each segment: they are the same however resamples are chunked
+    streams = [generator(seed, f"{label}\0{first}") for first in range(0, n, SEGMENT)]
+    by_counts = of_kind is None and n >= MANY_UNITS
+    step = max(1, max_bytes // (BYTES_PER_CELL * (columns.shape[1] if by_counts else len(kinds))))
     for start in range(0, n_resamples, step):
         rows = slice(start, min(start + step, n_resamples))
         k = rows.stop - rows.start
-        if of_kind is None:
+        if by_counts:
+            yield rows, _sums_of_counts(exact, streams, k)
+        elif of_kind is None:
             yield rows, _sums_of_units(exact, draws.integers(0, n, (k, n - 1), dtype=np.int32))
         else:
             yield rows, draws.multinomial(n - 1, of_kind / n, size=k).astype(np.float64) @ kinds
@@ -140,6 +151,32 @@ def _sums_of_units(columns: Array, units: NDArray[np.int32]) -> Array:
     counts = np.bincount(places.ravel(), minlength=k * n).reshape(k, n)
     sums[:, varying] = counts.astype(np.float64) @ columns[:, varying]
     return sums
+
+
+def _sums_of_counts(columns: Array, streams: Sequence[np.random.Generator], k: int) -> Array:
+    """Sum the columns (n, c) over k resamples in which each unit counts 0, 1, 2 or 4 times: (k, c).
+
+    The counts are the fixed points of a random permutation of four, 9, 8, 6 and 1 of 24 cases, whose first four moments
+    are those of Poisson's distribution of mean 1 (mean, variance and skewness of the bootstrap's counts): the Poisson
+    bootstrap (J. Hanley and B. MacGibbon, Comput. Methods Programs Biomed. 83 (2006) 57). The size of a resample varies
+    by 1 / sqrt(n); values are ratios to it. The variance is that of n of n draws, 1/n below that of n - 1.
+    """
+    varying = np.flatnonzero(np.ptp(columns, axis=0))
+    table = np.column_stack([columns[:, varying], np.ones(len(columns))])
+    sums = np.zeros((k, table.shape[1]))
+    for segment, draws in enumerate(streams):  # in blocks, so that no table of all counts is held
+        its = table[segment * SEGMENT : (segment + 1) * SEGMENT]
+        n, words = len(its), (len(its) + 3) // 4
+        step = max(1, BLOCK // n)
+        for start in range(0, k, step):
+            height = min(step, k - start)
+            raw = draws.bit_generator.random_raw(height * words).astype("<u8", copy=False)
+            places = raw.view("<u2").reshape(height, 4 * words)[:, :n]
+            once, twice, four = ((places >= edge).view(np.uint8) for edge in EDGES)
+            sums[start : start + height] += (once + twice + 2 * four).astype(np.float64) @ its
+    found: Array = columns[0] * sums[:, -1:]  # of the columns that are the same for all units
+    found[:, varying] = sums[:, :-1]
+    return found
 
 
 def _kinds(columns: Array) -> tuple[Array, NDArray[np.int64] | None]:

@@ -60,7 +60,8 @@ def test_C096_questions_of_one_passage_are_one_unit() -> None:
     rows = from_records(
         [
             {"task_id": "t", "sample_index": i, "sample_id": str(i), "category": "qa", "prompt": "?",
-             "prompt_hash": "0", "targets": ["a"], "extraction": "{}", "metadata": "{}", "row": f'{{"passage_id":"{passage}"}}',
+             "prompt_hash": "0", "targets": ["a"], "extraction": "{}", "metadata": "{}",
+             "row": f'{{"passage_id":"{passage}"}}',
              "metrics": [{"id": "exact_match", "aggregation": "mean", "higher_is_better": True}]}
             for i, passage in enumerate(passages)
         ],

@@ -13,6 +13,8 @@ from evalframe.errors import OptionError
 from evalframe.limits import Limits
 from evalframe.stats.bootstrap import (
     BYTES_PER_CELL,
+    MANY_UNITS,
+    SEGMENT,
     Stratum,
     estimate,
     generator,
@@ -120,10 +122,12 @@ def test_exact_grid_keeps_integers_and_makes_sums_independent_of_order() -> None
     assert np.array_equal(on_exact_grid(counts, 1000), counts)
 
 
-def test_figures_are_the_same_with_one_thread() -> None:
+@pytest.mark.parametrize("n", [700, 20_000])
+def test_figures_are_the_same_with_one_thread(n: int) -> None:
     code = (
+        f"N = {n}\n"
         "import numpy as np; from evalframe.stats.bootstrap import *\n"
-        "v = np.random.default_rng(0).random((700, 5)); c = np.stack([v, np.ones_like(v)], 2)\n"
+        "v = np.random.default_rng(0).random((N, 5)); c = np.stack([v, np.ones_like(v)], 2)\n"
         "s = Stratum('t', c, ratio, np.ones(5))\n"
         "print(resample([s], n_resamples=200, seed=0, max_bytes=10**7).tobytes().hex())"
     )
@@ -136,6 +140,46 @@ def test_figures_are_the_same_with_one_thread() -> None:
         for threads in ("1", "2")
     }  # fmt: skip
     assert len(outputs) == 1
+
+
+def test_many_units_are_drawn_as_often_as_in_a_bootstrap() -> None:
+    """Mean, variance and skewness of the counts are 1; size and order of memory do not change them."""
+    unit = np.zeros((MANY_UNITS + 3, 1))
+    unit[5] = 1.0
+    spread_out = unit + np.arange(len(unit))[:, None] * 1e-9  # else there are two kinds, which are drawn by a binomial
+    drawn_sums = [
+        np.concatenate([sums for _, sums in resampled_sums(
+            np.column_stack([spread_out, np.ones(len(unit))]), label="t", n_resamples=20_000, seed=1, max_bytes=most,
+        )])
+        for most in (ENOUGH, 10_000)
+    ]  # fmt: skip
+    assert np.array_equal(*drawn_sums)
+    counts, sizes = np.rint(drawn_sums[0][:, 0]), drawn_sums[0][:, 1]
+    assert set(np.unique(counts)) == {0, 1, 2, 4}
+    assert counts.mean() == pytest.approx(1, abs=0.03)
+    assert counts.var() == pytest.approx(1, abs=0.04)
+    assert ((counts - 1) ** 3).mean() == pytest.approx(1, abs=0.15)
+    assert (sizes.mean(), sizes.std()) == pytest.approx((len(unit), len(unit) ** 0.5), rel=0.02)
+
+
+@pytest.mark.parametrize("n", [MANY_UNITS, 2 * SEGMENT + 17])
+def test_intervals_of_many_units_are_those_of_the_normal_limit(n: int) -> None:
+    table = np.random.default_rng(8).beta(2, 5, (n, 2))
+    resampled = drawn([stratum(table)], 4_000)
+    assert resampled.mean(axis=0) == pytest.approx(table.mean(axis=0), abs=4e-3 * table.std() / (n / 300) ** 0.5)
+    assert resampled.std(axis=0) == pytest.approx(table.std(axis=0) / n**0.5, rel=0.04)
+    # models share the draws: the difference is as certain as that of pairs
+    table[:, 1] = table[:, 0] + 0.01
+    apart = drawn([stratum(table)], 500)
+    assert np.ptp(apart[:, 1] - apart[:, 0]) < 1e-9
+
+
+def test_many_units_that_are_not_there_are_not_counted() -> None:
+    table = np.random.default_rng(9).random((MANY_UNITS, 2))
+    table[: MANY_UNITS // 2, 1] = np.nan
+    both = drawn([stratum(table)], 4_000)
+    assert both[:, 1].std() == pytest.approx(np.nanstd(table[:, 1]) / (MANY_UNITS / 2) ** 0.5, rel=0.05)
+    assert np.array_equal(both[:, :1], drawn([stratum(table[:, :1])], 4_000))
 
 
 def test_generator_differs_by_seed_and_label() -> None:
