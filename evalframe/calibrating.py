@@ -200,16 +200,21 @@ def reliability(
     return check(pl.concat(diagrams), RELIABILITY)
 
 
-def confidence_pairs(scores: pl.DataFrame, generations: pl.DataFrame, choice: pl.DataFrame) -> pl.DataFrame:
-    """Put each call's confidence beside its ``correct``, for the chosen metric of each task.
+def confidence_pairs(chosen: pl.DataFrame, generations: pl.DataFrame) -> pl.DataFrame:
+    """Put each call's confidence beside its ``correct``.
+
+    Args:
+        chosen: Scores of one metric a task; where they have ``group``, so have the generations.
+        generations: Of the same calls.
 
     Returns:
-        ``model_id``, ``confidence``, ``correct``, ``usable`` and ``unit`` (a number for each model and sample), sorted
-        as the scores are.
+        ``group`` where it is there, ``model_id``, ``confidence``, ``correct``, ``usable`` and ``unit`` (a number for
+        each model and sample), sorted as the scores are.
     """
-    chosen = scores.join(choice, on=["task_id", "metric"], how="semi", maintain_order="left")
-    calls = generations.select(*CALL_KEY, "confidence")
-    return chosen.join(calls, on=CALL_KEY, how="left", maintain_order="left").select(
+    group = [name for name in chosen.columns if name == "group"]
+    calls = generations.select(*group, *CALL_KEY, "confidence")
+    return chosen.join(calls, on=[*group, *CALL_KEY], how="left", maintain_order="left").select(
+        *group,
         "model_id",
         "confidence",
         correct=pl.col("correct") & (pl.col("fate") != "unparsed"),
@@ -240,7 +245,9 @@ def _by_model(
     scores = in_key_order(scores, SCORES)
     generations = in_key_order(generations, GENERATIONS, OF_CALLS)
     rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
-    pairs = confidence_pairs(scores, generations, choose_metrics(scores, rows=rows, metric=None))
+    choice = choose_metrics(scores, rows=rows, metric=None)
+    chosen = scores.join(choice, on=["task_id", "metric"], how="semi", maintain_order="left")
+    pairs = confidence_pairs(chosen, generations)
     for model_id in sorted({*scores["model_id"].unique(), *generations["model_id"].unique()}):
         its_pairs = pairs.filter(pl.col("model_id") == model_id)
         usable = its_pairs.filter("usable")

@@ -13,6 +13,9 @@ import polars as pl
 
 from evalframe.errors import Fault, OptionError
 from evalframe.groups import SAMPLE_KEY, sample_values
+from evalframe.headlines import check_options
+from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.stats.bootstrap import resamples_of
 from evalframe.units import Weighting
 
 WORDS = ("task", "sample")
@@ -45,6 +48,40 @@ class Design:
         if "cluster" in self.of_samples.columns:
             changed.append(pl.when(~whole).then("cluster").alias("cluster"))
         return replace(self, of_samples=self.of_samples.with_columns(changed))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options of a leaderboard, once they are checked."""
+
+    design: Design
+    metric: str | None
+    failures_count: bool
+    common: bool
+    split_ties: bool
+    n_resamples: int
+    seed: int
+    limits: Limits
+
+
+def asked_of(
+    rows: pl.DataFrame | None,
+    *,
+    metric: str | None = None,
+    weighting: Weighting | By = "task",
+    cluster: By | None = None,
+    failures: str = "omit",
+    common: bool = False,
+    ties: str = "split",
+    n_resamples: int | None = None,
+    seed: int = 0,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Asked:
+    """Check the options of a leaderboard."""
+    check_options("leaderboard", has_rows=rows is not None, weighting=weighting, failures=failures, ties=ties)
+    resamples = resamples_of(n_resamples, limits)
+    design = design_of(weighting=weighting, cluster=cluster, rows=rows)
+    return Asked(design, metric, failures == "zero", common, ties == "split", resamples, seed, limits)
 
 
 def design_of(*, weighting: Weighting | By, cluster: By | None, rows: pl.DataFrame | None) -> Design:

@@ -109,21 +109,25 @@ def choose_metrics(
 def in_one_mean(choice: pl.DataFrame, cells: pl.DataFrame) -> pl.Series:
     """Say for each task of ``choice`` whether it is in the combined mean: higher is better, scores in [0, 1].
 
-    The others are left out of it and are ranked alone, by ``metric``. Where no task qualifies and all have the same
-    metric, they are that ranking.
+    The others are left out of it and are ranked alone, by ``metric``. Where no task of a group qualifies and all have
+    the same metric, they are that ranking. Both frames have ``group``.
     """
     beyond = {
         name: not 0 <= m.range[0] <= m.range[1] <= 1 for name in choice["metric"].unique() if (m := registered(name))
     }
-    seen = cells.group_by("task_id").agg(seen_beyond=((pl.col("low") < 0) | (pl.col("high") > 1)).any())
-    fits = choice.join(seen, on="task_id", how="left", maintain_order="left").select(
-        fits=pl.col("higher_is_better")
-        & ~pl.col("metric").is_in([name for name, is_beyond in beyond.items() if is_beyond])
-        & ~pl.col("seen_beyond").fill_null(False)
-    )["fits"]
-    if not fits.any() and choice.select("metric", "higher_is_better").n_unique() == 1:
-        return pl.repeat(True, len(fits), dtype=pl.Boolean, eager=True).alias("fits")
-    return fits
+    task = ["group", "task_id"]
+    seen = cells.group_by(task).agg(seen_beyond=((pl.col("low") < 0) | (pl.col("high") > 1)).any())
+    fits = pl.col("fits")
+    of_one_kind = pl.struct("metric", "higher_is_better").n_unique().over("group") == 1
+    return (
+        choice.join(seen, on=task, how="left", maintain_order="left")
+        .with_columns(
+            fits=pl.col("higher_is_better")
+            & ~pl.col("metric").is_in([name for name, is_beyond in beyond.items() if is_beyond])
+            & ~pl.col("seen_beyond").fill_null(False)
+        )
+        .select(fits=fits | (~fits.any().over("group") & of_one_kind))["fits"]
+    )
 
 
 def _only_metrics(scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from evalframe.designs import By, design_of
 from evalframe.frames import Noted, check, empty
 from evalframe.headlines import OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean, registered
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.matrices import in_one_group, unit_cells, unit_matrices
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
 from evalframe.remarks import cluster_notes, pair_notes
@@ -20,17 +21,7 @@ from evalframe.stats.bootstrap import estimate, interval, resample, resamples_of
 from evalframe.stats.influence import effects, spread
 from evalframe.stats.intervals import equal_differences
 from evalframe.stats.tests import holm, mcnemar, min_detectable, sign_flip
-from evalframe.units import (
-    BoolArray,
-    IntArray,
-    Placed,
-    Units,
-    Weighting,
-    corpus_value,
-    placed_strata,
-    unit_cells,
-    unit_matrices,
-)
+from evalframe.units import BoolArray, IntArray, Placed, Units, Weighting, corpus_value, placed_strata
 
 EQUAL = 1e-12  # differences within it are equal: rounding apart
 
@@ -98,6 +89,7 @@ def pairwise(
     scores = in_key_order(scores, SCORES)
     rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     choice = choose_metrics(scores, rows=rows, metric=metric)
+    scores, choice = in_one_group(scores), in_one_group(choice)
     cells = unit_cells(scores, choice)
     mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice
     models = tuple(scores["model_id"].unique().sort())

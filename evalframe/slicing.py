@@ -1,7 +1,7 @@
 """SCORES -> SLICES: the leaderboard of each group of samples, or of calls, that share a value.
 
-``groups.py`` says which group each sample or call is in. Here the frames are cut by it, and each piece is given to
-``leaderboard``.
+``groups.py`` says which group each sample or call is in. Here the frames are given it, and ``standings`` ranks all
+groups at once.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from typing import Any
 
 import polars as pl
 
+from evalframe.designs import asked_of
 from evalframe.errors import SchemaError
-from evalframe.frames import FrameSchema, Noted, check, empty
+from evalframe.frames import FrameSchema, Noted, check
 from evalframe.groups import FIELDS, SAMPLE_KEY, By, Grouped, Slicer, columns_of_calls, group_values, listed, slicers_of
 from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALL_KEY, GENERATIONS, LEADERBOARD, ROWS, SAMPLES, SCORES, SLICES, TASK_METRICS
-from evalframe.standings import leaderboard
-
-Groups = Mapping[int, pl.DataFrame]
-SCHEMAS = {"scores": SCORES, "rows": ROWS, "generations": GENERATIONS, "task_metrics": TASK_METRICS}
+from evalframe.standings import batch_values, ranked_groups
 
 
 def slices(
@@ -77,6 +75,7 @@ def slices(
     of_calls = columns_of_calls(slicers, rows)
     scores = in_key_order(scores, SCORES)
     in_key_order(rows, ROWS, [*OF_ROWS, *_json_columns(slicers, rows)])
+    asked = asked_of(rows, metric=metric, limits=limits, **options)
     if generations is not None:
         in_key_order(generations, GENERATIONS, [*OF_CALLS, *_known(of_calls, generations, GENERATIONS)])
     if samples is not None:
@@ -85,19 +84,20 @@ def slices(
     calls = pl.concat([frame.select(CALL_KEY) for frame in (scores, *sources)]).unique(maintain_order=True)
     _check_rows(calls, rows)
 
-    batch = _batch_values(task_metrics, scores, metric)
+    batch = batch_values(task_metrics, scores, metric)
     choice = choose_metrics(scores, rows=rows, metric=metric, batch=batch)
     grouped = group_values(slicers, rows=rows, calls=calls, sources=sources)
     ranked = choice["task_id"] if metric is not None else None
     groups, members = _numbered(grouped, calls=calls, batch=batch, ranked=ranked)
     whole = _of_whole_tasks(batch, members, grouped)
-    frames = {
-        "scores": _cut(scores, members, grouped.key),
-        "rows": _cut(rows, members.select("group", *SAMPLE_KEY).unique(maintain_order=True), SAMPLE_KEY),
-        "generations": None if generations is None else _cut(generations, members, grouped.key),
-        "task_metrics": None if task_metrics is None else _pieces(whole.select("group", *TASK_METRICS.names)),
-    }
-    boards, told = _boards(groups["group"], frames, {"metric": metric, "limits": limits, **options})
+    boards, told = ranked_groups(
+        _in_groups(scores, members, grouped.key),
+        choice=_choices(choice, batch, whole, members, scores=scores, rows=rows, metric=metric),
+        batch=whole.select(*TASK_METRICS.names, "group"),
+        generations=None if generations is None else _in_groups(generations, members, grouped.key),
+        has_rows=True,
+        asked=asked,
+    )
     units = _units(scores.join(choice, on=["task_id", "metric"], how="semi"), members, grouped.key, whole)
     shown = _assembled(boards, groups, units, limits)
     notes = [*grouped.notes, *_small_notes(shown, limits), *_told_notes(told, groups)]
@@ -129,18 +129,6 @@ def _check_rows(calls: pl.DataFrame, rows: pl.DataFrame) -> None:
             f"{lacking.height} samples that were called have no row, first task_id={task} sample_index={sample}; "
             "give all rows of the run"
         )
-
-
-def _batch_values(task_metrics: pl.DataFrame | None, scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
-    """Give the rows of TASK_METRICS that only a batch grader knows, of the metric that is ranked."""
-    if task_metrics is None:
-        return empty(TASK_METRICS)
-    wanted = pl.col("headline") if metric is None else pl.col("metric") == metric
-    return (
-        in_key_order(task_metrics, TASK_METRICS)
-        .filter((pl.col("source") == "grader") & (pl.col("aggregation") == "mean") & wanted)
-        .join(scores, on=["task_id", "metric"], how="anti", maintain_order="left")
-    )
 
 
 def _numbered(
@@ -182,31 +170,35 @@ def _of_whole_tasks(batch: pl.DataFrame, members: pl.DataFrame, grouped: Grouped
     return batch.join(there.drop("len"), on=of_task).sort("group", *TASK_METRICS.key)
 
 
-def _cut(frame: pl.DataFrame, members: pl.DataFrame, key: Sequence[str]) -> Groups:
-    """Cut a frame into the groups; a row of several groups is in each."""
-    return _pieces(frame.join(members, on=list(key), maintain_order="left"))
+def _in_groups(frame: pl.DataFrame, members: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
+    """Give each row of a frame its ``group``, and sort by it; a row of several groups is there for each."""
+    return frame.join(members, on=list(key), maintain_order="left").sort("group", maintain_order=True)
 
 
-def _pieces(frame: pl.DataFrame) -> Groups:
-    pieces = frame.partition_by("group", as_dict=True, include_key=False, maintain_order=True)
-    return {int(group): piece for (group,), piece in pieces.items()}
-
-
-def _boards(
-    groups: pl.Series, frames: Mapping[str, Groups | None], options: Mapping[str, Any]
-) -> tuple[list[pl.DataFrame], dict[str, list[int]]]:
-    """Make the leaderboard of each group; give them, and which groups each of their notes is about."""
-    boards: list[pl.DataFrame] = []
-    told: dict[str, list[int]] = {}
-    for group in groups:  # a leaderboard each: their strata and draws differ
-        its: dict[str, Any] = {
-            name: None if cut is None else cut.get(group, empty(SCHEMAS[name])) for name, cut in frames.items()
-        }
-        board = leaderboard(its.pop("scores"), **its, **options)
-        boards.append(board.select(pl.lit(group, pl.Int64).alias("group"), pl.all()))
-        for note in getattr(board, "notes", ()):
-            told.setdefault(note, []).append(group)
-    return boards, told
+def _choices(
+    choice: pl.DataFrame,
+    batch: pl.DataFrame,
+    whole: pl.DataFrame,
+    members: pl.DataFrame,
+    *,
+    scores: pl.DataFrame,
+    rows: pl.DataFrame,
+    metric: str | None,
+) -> pl.DataFrame:
+    """Give the metric of each task of each group; a batch grader's only where the group has all of the task."""
+    tasks = members.select("group", "task_id").unique().sort("group", "task_id")
+    if batch.is_empty():
+        return tasks.join(choice, on="task_id", maintain_order="left").select(*choice.columns, "group")
+    found = []
+    for (group,), its in tasks.partition_by("group", as_dict=True, maintain_order=True).items():
+        chosen = choose_metrics(
+            scores.join(its, on="task_id", how="semi", maintain_order="left"),
+            rows=rows.join(its, on="task_id", how="semi", maintain_order="left"),
+            metric=metric,
+            batch=whole.filter(pl.col("group") == group),
+        )
+        found.append(chosen.with_columns(pl.lit(group, pl.Int64).alias("group")))
+    return pl.concat(found) if found else choice.head(0).with_columns(group=pl.lit(0, pl.Int64))
 
 
 def _units(chosen: pl.DataFrame, members: pl.DataFrame, key: Sequence[str], whole: pl.DataFrame) -> pl.DataFrame:
@@ -217,14 +209,10 @@ def _units(chosen: pl.DataFrame, members: pl.DataFrame, key: Sequence[str], whol
     return pl.concat([scored, batch]).unique().group_by("group", "model_id").agg(n_units=pl.len().cast(pl.Int64))
 
 
-def _assembled(
-    boards: Sequence[pl.DataFrame], groups: pl.DataFrame, units: pl.DataFrame, limits: Limits
-) -> pl.DataFrame:
+def _assembled(boards: pl.DataFrame, groups: pl.DataFrame, units: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     labels = [name for name in groups.columns if name != "group"]
-    nothing = pl.DataFrame(schema={"group": pl.Int64, **LEADERBOARD.dtypes})
     together = (
-        pl.concat([nothing, *boards], how="diagonal")
-        .join(groups, on="group", how="left", maintain_order="left")
+        boards.join(groups, on="group", how="left", maintain_order="left")
         .join(units, on=["group", "model_id"], how="left", maintain_order="left")
         .with_columns(pl.col("n_units").fill_null(0))
         .with_columns(small=pl.col("n_units") < limits.small_group_units)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 import polars as pl
 
-from evalframe.calibrating import confidence_pairs, point_figures
-from evalframe.designs import By, design_of
+from evalframe.designs import Asked, By, asked_of
 from evalframe.frames import Noted, check
-from evalframe.headlines import OF_CALLS, OF_ROWS, check_options, choose_metrics, in_key_order, in_one_mean
+from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order, in_one_mean
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.matrices import GROUP, TASK, in_one_group, unit_cells, unit_matrices
 from evalframe.metrics import Array
 from evalframe.remarks import cluster_notes, leaderboard_notes
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
-from evalframe.stats.bootstrap import interval, resample, resamples_of
+from evalframe.stats.bootstrap import interval, resample
 from evalframe.stats.influence import as_many_single_units, spread
 from evalframe.stats.intervals import wilson
-from evalframe.units import BoolArray, Units, Weighting, unit_cells, unit_matrices
+from evalframe.tallies import COUNTED, MODEL, calibration_figures, costs, counts
+from evalframe.units import BoolArray, Units, Weighting
 
 TIE = 1e-12  # scores within it are equal: rounding apart
-COUNTED = ("n_scored", "n_unparsed", "n_failed", "n_grader_error", "n_skipped")
 
 
 def leaderboard(
@@ -106,58 +107,129 @@ def leaderboard(
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
             without ``rows``; a weight is null, negative or no number.
     """
-    check_options("leaderboard", has_rows=rows is not None, weighting=weighting, failures=failures, ties=ties)
-    resamples = resamples_of(n_resamples, limits)
-    design = design_of(weighting=weighting, cluster=cluster, rows=rows)
+    asked = asked_of(
+        rows, metric=metric, weighting=weighting, cluster=cluster, failures=failures, common=common, ties=ties,
+        n_resamples=n_resamples, seed=seed, limits=limits,
+    )  # fmt: skip
     scores = in_key_order(scores, SCORES)
     rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     generations = None if generations is None else in_key_order(generations, GENERATIONS, OF_CALLS)
-    batch = _batch_values(task_metrics, scores, metric)
+    batch = batch_values(task_metrics, scores, metric)
 
     choice = choose_metrics(scores, rows=rows, metric=metric, batch=batch)
-    chosen = scores.join(choice, on=["task_id", "metric"], how="semi", maintain_order="left")
-    cells = pl.concat([unit_cells(chosen, choice), _batch_cells(batch)])
-    models = _models(scores, batch, generations)
-    mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice
-    design = design.with_whole_tasks(batch["task_id"].to_list())
-    units = unit_matrices(
-        chosen, cells, mean_of, models, weighting=design.weighting, of_samples=design.of_samples
-    )  # fmt: skip
-    judged: BoolArray = np.any(~np.isnan(units.scores), axis=0)
-    shared: BoolArray = np.all(~np.isnan(units.scores[:, judged]), axis=1)
-    win_rate = _win_rate(units, judged, shared, ties)
-    if common:
-        units = units.only(shared)
-    left_out = choice.join(mean_of, on="task_id", how="anti", maintain_order="left")
-    notes = [
-        *leaderboard_notes(units, left_out=left_out, failures_count=failures == "zero"),
-        *cluster_notes(units, design.cluster, limits.few_clusters),
-    ]
-    with_failures = units.with_failures_as_worst()
-    mean_all = with_failures.means()
-    units = with_failures if failures == "zero" else units
+    board, told = ranked_groups(
+        in_one_group(scores),
+        choice=in_one_group(choice),
+        batch=in_one_group(batch),
+        generations=None if generations is None else in_one_group(generations),
+        has_rows=rows is not None,
+        asked=asked,
+    )
+    return Noted.of(check(board.drop(GROUP), LEADERBOARD), told)
 
-    board = (
-        pl.DataFrame({"model_id": models}, schema={"model_id": pl.String})
-        .with_columns(standings_of(units, n_resamples=resamples, seed=seed, limits=limits))
-        .with_columns(win_rate=win_rate, mean_all=mean_all)
-        .join(_counts(chosen, cells, batch, generations, choice, rows), on="model_id", how="left")
-        .join(_costs(generations), on="model_id", how="left")
-        .join(_calibration(scores, generations, choice), on="model_id", how="left")
-        .with_columns(_categories(units, choice))
+
+def ranked_groups(
+    scores: pl.DataFrame,
+    *,
+    choice: pl.DataFrame,
+    batch: pl.DataFrame,
+    generations: pl.DataFrame | None,
+    has_rows: bool,
+    asked: Asked,
+) -> tuple[pl.DataFrame, dict[str, list[int]]]:
+    """Rank the models of each group of scores by itself.
+
+    Args:
+        scores: SCORES with ``group``, sorted by it and its key.
+        choice: The metric of each task of each group.
+        batch: Values of batch graders, TASK_METRICS with ``group``.
+        generations: With ``group``.
+        has_rows: Whether ``choice`` comes of rows, which know all tasks.
+        asked: The options.
+
+    Returns:
+        LEADERBOARD with ``group``, sorted by it, and for each note the groups that it is about.
+    """
+    chosen = scores.join(choice, on=[*TASK, "metric"], how="semi", maintain_order="left")
+    cells = pl.concat([unit_cells(chosen, choice), _batch_cells(batch)])
+    in_mean = in_one_mean(choice, cells) if asked.metric is None else pl.repeat(True, choice.height, eager=True)
+    sources = [frame.select(MODEL) for frame in (scores, batch, generations) if frame is not None]
+    models = pl.concat(sources).unique().sort(MODEL)
+    design = asked.design.with_whole_tasks(batch["task_id"].to_list())
+    all_units = unit_matrices(
+        chosen, cells, choice.filter(in_mean), tuple(models["model_id"].unique().sort()),
+        weighting=design.weighting, of_samples=design.of_samples,
+    )  # fmt: skip
+    boards, told = [pl.DataFrame(schema={GROUP: pl.Int64, **LEADERBOARD.dtypes})], dict[str, list[int]]()
+    left_out = _by_group(choice.filter(~in_mean))
+    for group, units in _parts_of(all_units, models):  # their strata and draws differ
+        board, notes = _board(units, left_out.get(group, choice.head(0)), asked)
+        boards.append(board.select(pl.lit(group, pl.Int64).alias(GROUP), pl.all()))
+        for note in notes:
+            told.setdefault(note, []).append(group)
+    ranked = choice["task_id"].unique() if has_rows else None
+    found = (
+        pl.concat(boards, how="diagonal")
+        .drop(*COUNTED, "tasks_completed", "n_samples", "cost_usd", "total_tokens", "ece", "brier")
+        .join(counts(chosen, cells, batch, generations, ranked=ranked), on=MODEL, how="left")
+        .join(costs(generations), on=MODEL, how="left")
+        .join(calibration_figures(chosen, generations), on=MODEL, how="left")
         .with_columns(pl.col(*COUNTED, "tasks_completed").fill_null(0), pl.col(pl.Float64).fill_nan(None))
         .with_columns(n_samples=pl.sum_horizontal(COUNTED))
-        .sort("rank", "model_id", nulls_last=True)
+        .sort(GROUP, "rank", "model_id", nulls_last=True)
     )
-    extra = sorted(name for name in board.columns if name not in LEADERBOARD.dtypes)
-    return Noted.of(check(board.select(*LEADERBOARD.names, *extra), LEADERBOARD), notes)
+    # a category none of whose tasks are in the mean has a column, too
+    categories = [f"category.{name}" for name in choice["category"].drop_nulls().unique().sort()]
+    nothing = [pl.lit(None, pl.Float64).alias(name) for name in categories if name not in found.columns]
+    return found.with_columns(nothing).select(GROUP, *LEADERBOARD.names, *categories), told
 
 
-def _models(*frames: pl.DataFrame | None) -> tuple[str, ...]:
-    return tuple(sorted({model for frame in frames if frame is not None for model in frame["model_id"].unique()}))
+def _by_group(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
+    pieces = frame.partition_by(GROUP, as_dict=True, maintain_order=True)
+    return {int(group): piece for (group,), piece in pieces.items()}
 
 
-def _batch_values(task_metrics: pl.DataFrame | None, scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
+def _parts_of(units: Units, models: pl.DataFrame) -> Iterator[tuple[int, Units]]:
+    """Give the units of each group that has models, of these alone."""
+    position = {model: place for place, model in enumerate(units.models)}
+    n_tasks = dict(units.tasks.group_by(GROUP).len().iter_rows())
+    start = 0
+    for group, its in _by_group(models).items():
+        stop = start + n_tasks.get(group, 0)
+        yield (
+            group,
+            units.of_tasks(slice(start, stop), np.array([position[model] for model in its["model_id"]], np.int64)),
+        )
+        start = stop
+
+
+def _board(units: Units, left_out: pl.DataFrame, asked: Asked) -> tuple[pl.DataFrame, list[str]]:
+    """Give what a group's units tell of its models, and its notes."""
+    judged: BoolArray = np.any(~np.isnan(units.scores), axis=0)
+    shared: BoolArray = np.all(~np.isnan(units.scores[:, judged]), axis=1)
+    win_rate = _win_rate(units, judged, shared, split=asked.split_ties)
+    if asked.common:
+        units = units.only(shared)
+    notes = [
+        *leaderboard_notes(units, left_out=left_out, failures_count=asked.failures_count),
+        *cluster_notes(units, asked.design.cluster, asked.limits.few_clusters),
+    ]
+    with_failures = units.with_failures_as_worst()
+    ranked = with_failures if asked.failures_count else units
+    categories = {
+        f"category.{name}": ranked.means(of_tasks=(units.tasks["category"] == name).fill_null(False).to_numpy())
+        for name in units.tasks["category"].drop_nulls().unique().sort()
+    }
+    shown = standings_of(ranked, n_resamples=asked.n_resamples, seed=asked.seed, limits=asked.limits)
+    return shown.with_columns(
+        pl.Series("model_id", units.models, dtype=pl.String),
+        pl.Series("win_rate", win_rate),
+        pl.Series("mean_all", with_failures.means()),
+        *(pl.Series(name, means) for name, means in categories.items()),
+    ), notes
+
+
+def batch_values(task_metrics: pl.DataFrame | None, scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
     """Give the rows of TASK_METRICS that only a batch grader knows, of the metric that is ranked."""
     if task_metrics is None:
         return pl.DataFrame(schema=TASK_METRICS.dtypes)
@@ -173,7 +245,7 @@ def _batch_cells(batch: pl.DataFrame) -> pl.DataFrame:
     """Take each batch value as one unit of its task."""
     value = pl.col("value")
     return batch.filter(value.is_not_null()).select(
-        "model_id", "task_id", sample_index=pl.lit(0, pl.Int64), score=value, failed=pl.lit(False),
+        GROUP, "model_id", "task_id", sample_index=pl.lit(0, pl.Int64), score=value, failed=pl.lit(False),
         low=value, high=value, binary=pl.lit(False),
     )  # fmt: skip
 
@@ -238,74 +310,11 @@ def _ranks(means: Array, higher_is_better: bool) -> Array:
     return ranks
 
 
-def _win_rate(units: Units, judged: BoolArray, shared: BoolArray, ties: str) -> Array:
+def _win_rate(units: Units, judged: BoolArray, shared: BoolArray, *, split: bool) -> Array:
     """Give the share of the shared units on which each model is best."""
     rates = np.full(len(units.models), np.nan)
     scores = units.scores[shared][:, judged] * (1 if units.higher_is_better else -1)
     if scores.size:
         wins = (scores >= scores.max(axis=1, keepdims=True) - TIE).astype(np.float64)
-        rates[judged] = np.minimum(1.0, (wins / wins.sum(axis=1, keepdims=True) if ties == "split" else wins).mean(0))
+        rates[judged] = np.minimum(1.0, (wins / wins.sum(axis=1, keepdims=True) if split else wins).mean(0))
     return rates
-
-
-def _categories(units: Units, choice: pl.DataFrame) -> list[pl.Series]:
-    return [  # each category has its own set of tasks
-        pl.Series(
-            f"category.{category}",
-            units.means(of_tasks=(units.tasks["category"] == category).fill_null(False).to_numpy()),
-        )
-        for category in choice["category"].drop_nulls().unique().sort()
-    ]
-
-
-def _counts(
-    chosen: pl.DataFrame,
-    cells: pl.DataFrame,
-    batch: pl.DataFrame,
-    generations: pl.DataFrame | None,
-    choice: pl.DataFrame,
-    rows: pl.DataFrame | None,
-) -> pl.DataFrame:
-    """Count calls by fate, over all tasks that have a ranked metric, in the combined mean or not."""
-    fates = [name.removeprefix("n_") for name in COUNTED[:-1]]
-    counted = chosen.group_by("model_id").agg(
-        (pl.col("fate") == fate).sum().cast(pl.Int64).alias(f"n_{fate}") for fate in fates
-    )
-    parts = [counted, batch.select("model_id", *COUNTED)]
-    if generations is not None:
-        # a task that was never called has no scores: only rows say whether it has a headline metric
-        calls = generations.filter(pl.col("status") == "skipped").join(batch, on=["model_id", "task_id"], how="anti")
-        if rows is not None:
-            calls = calls.join(choice, on="task_id", how="semi")
-        parts.append(calls.group_by("model_id").agg(n_skipped=pl.len().cast(pl.Int64)))
-    completed = (
-        cells.filter(pl.col("score").is_not_null())
-        .group_by("model_id")
-        .agg(tasks_completed=pl.col("task_id").n_unique().cast(pl.Int64))
-    )
-    return (
-        pl.concat([*parts, completed], how="diagonal")
-        .group_by("model_id")
-        .agg(pl.col(*COUNTED, "tasks_completed").sum())
-    )
-
-
-def _costs(generations: pl.DataFrame | None) -> pl.DataFrame:
-    """Add up dollars and tokens of all calls; null where a completed call does not tell."""
-    if generations is None:
-        return pl.DataFrame(schema={"model_id": pl.String, "cost_usd": pl.Float64, "total_tokens": pl.Int64})
-    completed = pl.col("status") == "completed"
-    tokens = pl.col("input_tokens") + pl.col("output_tokens")
-    return generations.group_by("model_id", maintain_order=True).agg(
-        cost_usd=pl.when(~(completed & pl.col("cost_usd").is_null()).any()).then(pl.col("cost_usd").sum()),
-        total_tokens=pl.when(~(completed & tokens.is_null()).any()).then(tokens.sum()),
-    )
-
-
-def _calibration(scores: pl.DataFrame, generations: pl.DataFrame | None, choice: pl.DataFrame) -> pl.DataFrame:
-    schema = {"model_id": pl.String, "ece": pl.Float64, "brier": pl.Float64}
-    if generations is None:
-        return pl.DataFrame(schema=schema)
-    pairs = confidence_pairs(scores, generations, choice)
-    found = [(its["model_id"][0], *point_figures(its)) for its in pairs.partition_by("model_id")]
-    return pl.DataFrame(found, schema=schema, orient="row")

@@ -1,4 +1,4 @@
-"""SCORES -> units: one value for each (task, sample) and model, of the metric that each task is ranked by.
+"""Units: one value for each (task, sample) and model, of the metric that each task is ranked by (``matrices``).
 
 Leaderboards and comparisons stand on the same units and draw them from the same strata: a task with two or more
 samples is a stratum; all tasks with a single sample (each record of a task file) are one pooled stratum. Where units
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from evalframe.headlines import registered
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
-from evalframe.schemas import MODEL_ID, SAMPLE_INDEX, TASK_ID
 from evalframe.stats.bootstrap import Stratum, divide, estimate, ratio
 from evalframe.stats.clusters import draw_clusters
 
@@ -28,7 +27,6 @@ Weighting = Literal["task", "sample"]
 Placed = tuple[Stratum, IntArray]  # a stratum, and the positions of its units
 
 POOL = "\0single-sample tasks"  # labels the pooled stratum; no task has this id
-CELL = (MODEL_ID.name, TASK_ID.name, SAMPLE_INDEX.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Units:
         scores: Shape (units, models), averaged over repeats; NaN where there is none.
         failed: Shape (units, models): no score, and a call without a reply.
         parts: For each task (by position) whose metric adds up parts: shape (its units, models, k); NaN where none.
-        binary: All scores, before repeats are averaged, are 0 or 1.
+        zeros_and_ones: Units whose scores, before repeats are averaged, are all 0 or 1, shape (units,).
         weighting: What weighs: ``task`` or ``sample``.
         weights: Of each unit, shape (units,), equal within a task where tasks weigh; None: all weigh the same.
         clusters: The cluster of each unit, shape (units,), numbered in the order of units; None: each is its own.
@@ -54,7 +52,7 @@ class Units:
     scores: Array
     failed: BoolArray
     parts: Mapping[int, Array]
-    binary: bool
+    zeros_and_ones: BoolArray
     weighting: Weighting = "task"
     weights: Array | None = None
     clusters: IntArray | None = None
@@ -63,6 +61,11 @@ class Units:
     def higher_is_better(self) -> bool:
         """The direction, which all tasks of one mean share."""
         return bool(self.tasks["higher_is_better"].all())
+
+    @property
+    def binary(self) -> bool:
+        """All scores, before repeats are averaged, are 0 or 1."""
+        return bool(self.zeros_and_ones.all())
 
     @property
     def sizes(self) -> IntArray:
@@ -116,9 +119,30 @@ class Units:
             starts=ends[self.starts],
             scores=self.scores[keep],
             failed=self.failed[keep],
+            zeros_and_ones=self.zeros_and_ones[keep],
             parts=parts,
             weights=None if self.weights is None else self.weights[keep],
             clusters=None if self.clusters is None else self.clusters[keep],
+        )
+
+    def of_tasks(self, tasks: slice, models: IntArray) -> Units:
+        """The same with only some tasks, next to each other, and some models, by their positions."""
+        of_units = slice(int(self.starts[tasks.start]), int(self.starts[tasks.stop]))
+        return replace(
+            self,
+            models=tuple(self.models[model] for model in models),
+            tasks=self.tasks[tasks],
+            starts=self.starts[tasks.start : tasks.stop + 1] - of_units.start,
+            scores=self.scores[of_units, models],
+            failed=self.failed[of_units, models],
+            zeros_and_ones=self.zeros_and_ones[of_units],
+            parts={
+                task - tasks.start: table[:, models]
+                for task, table in self.parts.items()
+                if tasks.start <= task < tasks.stop
+            },
+            weights=None if self.weights is None else self.weights[of_units],
+            clusters=None if self.clusters is None else self.clusters[of_units],
         )
 
     def with_failures_as_worst(self) -> Units:
@@ -230,117 +254,3 @@ def corpus_value(aggregate: Callable[[Array], Array], parts: Array, n: Array) ->
     with np.errstate(all="ignore"):  # parts of nothing may divide 0 by 0
         value: Array = np.where(n > 0, aggregate(parts), np.nan)
     return value
-
-
-def unit_cells(scores: pl.DataFrame, choice: pl.DataFrame) -> pl.DataFrame:
-    """Average repeats within their sample, of those that have a score.
-
-    Args:
-        scores: SCORES, sorted.
-        choice: The metric of each task.
-
-    Returns:
-        (``model_id``, ``task_id``, ``sample_index``) with ``score`` (null: none), ``failed``, and what is needed to
-        know the range: ``low``, ``high``, ``binary``.
-    """
-    score = pl.col("score")
-    chosen = scores.join(
-        choice.select("task_id", "metric"), on=["task_id", "metric"], how="semi", maintain_order="left"
-    )
-    return chosen.group_by(CELL, maintain_order=True).agg(
-        score=score.mean(),
-        failed=score.is_null().all() & (pl.col("fate") == "failed").any(),
-        low=score.min(),
-        high=score.max(),
-        binary=((score == 0) | (score == 1)).all(),
-    )
-
-
-def unit_matrices(
-    scores: pl.DataFrame,
-    cells: pl.DataFrame,
-    choice: pl.DataFrame,
-    models: tuple[str, ...],
-    *,
-    weighting: Weighting = "task",
-    of_samples: pl.DataFrame | None = None,
-) -> Units:
-    """Put the cells of the tasks of ``choice`` into matrices; tasks without a cell are left out.
-
-    Args:
-        scores: SCORES, sorted.
-        cells: ``unit_cells`` of them.
-        choice: The metric of each task.
-        models: Sorted.
-        weighting: What weighs.
-        of_samples: (``task_id``, ``sample_index``) with ``weight``, ``cluster`` or both; a null cluster, and a sample
-            that is not there, is a cluster of its own.
-    """
-    cells = cells.join(choice.select("task_id"), on="task_id", how="semi", maintain_order="left")
-    units = cells.select("task_id", "sample_index").unique().sort("task_id", "sample_index").with_row_index("unit")
-    tasks = choice.join(units.select("task_id"), on="task_id", how="semi", maintain_order="left").sort("task_id")
-    sizes = units["task_id"].rle().struct.field("len").to_numpy() if units.height else np.empty(0, np.int64)
-    columns = pl.DataFrame({"model_id": models}, schema={"model_id": pl.String}).with_row_index("column")
-    placed = cells.join(units, on=["task_id", "sample_index"], maintain_order="left").join(
-        columns, on="model_id", maintain_order="left"
-    )
-    at = (placed["unit"].to_numpy(), placed["column"].to_numpy())
-    matrix = np.full((units.height, len(models)), np.nan)
-    matrix[at] = placed["score"].to_numpy()  # a null comes as NaN
-    failed = np.zeros(matrix.shape, dtype=np.bool_)
-    failed[at] = placed["failed"].to_numpy()
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Units(
-        models=models,
-        tasks=tasks,
-        starts=starts,
-        scores=matrix,
-        failed=failed,
-        parts=_parts(scores, tasks, placed, starts, len(models)),
-        binary=bool(placed["binary"].all()),
-        weighting=weighting,
-        **_of_units(units, of_samples),
-    )
-
-
-def _of_units(units: pl.DataFrame, of_samples: pl.DataFrame | None) -> dict[str, Any]:
-    """Give the weights and the clusters of units, clusters numbered by their first unit."""
-    if of_samples is None:
-        return {}
-    told = units.join(of_samples, on=["task_id", "sample_index"], how="left", maintain_order="left")
-    found: dict[str, Any] = {}
-    if "weight" in told.columns:
-        found["weights"] = told["weight"].to_numpy()
-    if "cluster" in told.columns:
-        unit = pl.col("unit").cast(pl.Int64)
-        first = pl.when(pl.col("cluster").is_null()).then(unit).otherwise(unit.min().over("cluster"))
-        found["clusters"] = told.select(first)["unit"].to_numpy()
-    return found
-
-
-def _parts(
-    scores: pl.DataFrame, tasks: pl.DataFrame, placed: pl.DataFrame, starts: IntArray, n_models: int
-) -> dict[int, Array]:
-    """Average the parts of repeats and place them, for the tasks whose metric adds them up."""
-    with_parts = scores.filter(pl.col("parts").is_not_null())
-    positions = tasks.with_row_index("position").join(
-        with_parts.select("task_id", "metric").unique(), on=["task_id", "metric"], how="semi", maintain_order="left"
-    )
-    found: dict[int, Array] = {}
-    for position, task_id, metric in positions.select("position", "task_id", "metric").iter_rows():
-        # a loop over these tasks: their metrics differ in the number of parts
-        if METRICS.get(metric).aggregate is None:
-            continue
-        its_parts = with_parts.filter((pl.col("task_id") == task_id) & (pl.col("metric") == metric))
-        width = int(its_parts["parts"].list.len().max())  # type: ignore[arg-type]
-        names = [f"part{i}" for i in range(width)]
-        means = (
-            its_parts.select(*CELL, *(pl.col("parts").list.get(i).alias(name) for i, name in enumerate(names)))
-            .group_by(CELL, maintain_order=True)
-            .agg(pl.col(names).mean())
-            .join(placed.select(*CELL, "unit", "column"), on=CELL, maintain_order="left")
-        )
-        table = np.full((starts[position + 1] - starts[position], n_models, width), np.nan)
-        table[means["unit"].to_numpy() - starts[position], means["column"].to_numpy()] = means.select(names).to_numpy()
-        found[position] = table
-    return found

@@ -85,7 +85,7 @@ def units_of(design: Design, scores: Array) -> Units:
         scores=scores,
         failed=np.zeros(scores.shape, np.bool_),
         parts={},
-        binary=bool(np.isin(scores, (0, 1)).all()),
+        zeros_and_ones=np.isin(scores, (0, 1)).all(axis=1),
         weighting="task" if design.weights is None else "sample",
         weights=design.weights,
         clusters=design.clusters,
