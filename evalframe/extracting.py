@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evalframe.errors import SchemaError
-from evalframe.extractors import EXTRACTED, extract
+from evalframe.extractors import EXTRACTED, extract_runs
 from evalframe.frames import check
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS
@@ -64,14 +63,13 @@ def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame, limits: Li
 def _by_config(texts: pl.Series, config_of: NDArray[np.uint32], configs: pl.DataFrame, limits: Limits) -> pl.DataFrame:
     """Read each text by the extraction that it has the number of: each extraction is asked once."""
     order = np.argsort(config_of, kind="stable")
-    edges = np.cumsum([0, *np.bincount(config_of, minlength=configs.height)]).tolist()
-    read = [pl.DataFrame(schema=EXTRACTED)]
-    for pair, (start, stop) in zip(configs.select("extraction", "has_code").rows(), pairwise(edges), strict=True):
-        if start < stop:
-            read.append(extract(texts.gather(order[start:stop]), _config(*pair), limits=limits))
+    counts = np.bincount(config_of, minlength=configs.height).tolist()
+    asked = zip(configs.select("extraction", "has_code").rows(), counts, strict=True)
+    runs = [(_config(*pair), count) for pair, count in asked if count]
+    read = extract_runs(texts.gather(order), runs, limits=limits) if runs else pl.DataFrame(schema=EXTRACTED)
     place = np.empty_like(order)
     place[order] = np.arange(order.size)
-    return pl.concat(read)[place]
+    return read[place]
 
 
 def _config(extraction: str, has_code: bool) -> dict[str, Any]:

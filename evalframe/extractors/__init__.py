@@ -5,12 +5,14 @@ An extractor is a function of a column of non-blank texts; ``extract`` is the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from evalframe.errors import OptionError
 from evalframe.extractors.cleaning import cleaned
@@ -71,25 +73,60 @@ def extract(texts: pl.Series, config: Mapping[str, Any], *, limits: Limits = DEF
     >>> extract(pl.Series(["The total is $1,234.50.", " "]), {"type": "number"}).rows()
     [('1234.5', 'ok', 'last_number'), (None, 'empty_output', 'blank')]
     """
-    if "type" not in config:
-        raise OptionError("the extraction has no type; give one, as in {'type': 'number'}")
-    extractor: Extractor = EXTRACTORS.get(str(config["type"]))
+    return extract_runs(texts, [(config, len(texts))], limits=limits)
+
+
+def extract_runs(
+    texts: pl.Series, runs: Sequence[tuple[Mapping[str, Any], int]], *, limits: Limits = DEFAULT_LIMITS
+) -> pl.DataFrame:
+    """Apply several extractions to a column: each to so many texts, one run behind the other.
+
+    The same as ``extract`` of each run, but what has nothing to do with the extraction is done for all at once.
+
+    Args:
+        texts: String, as in ``extract``.
+        runs: An extraction and the number of its texts, which add up to all; one at least.
+        limits: The table of numbers.
+    """
     if texts.dtype == pl.Null:
         texts = texts.cast(pl.String)
     if texts.dtype != pl.String:
         raise OptionError(f"the texts are {texts.dtype}, not String; cast the column before")
-    return pl.concat([_read(part, extractor, config, limits) for part in parts_of(texts)])
+    used = [run for run in runs if run[1]] or runs[:1]
+    asked = [(_extractor(config), config) for config, _ in used]
+    edges = np.cumsum([0, *(count for _, count in used)])
+    read, start = [], 0
+    for part in parts_of(texts):
+        stop = start + len(part)
+        first = int(np.searchsorted(edges[1:-1], start, side="right"))
+        last = int(np.searchsorted(edges[1:-1], stop, side="left"))
+        inside = np.clip(edges[first : last + 2], start, stop) - start
+        read.append(_read(part, asked[first : last + 1], inside, limits))
+        start = stop
+    return pl.concat(read)
 
 
-def _read(texts: pl.Series, extractor: Extractor, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
-    """Read one part of a column, nulls and blanks included."""
+def _extractor(config: Mapping[str, Any]) -> Extractor:
+    if "type" not in config:
+        raise OptionError("the extraction has no type; give one, as in {'type': 'number'}")
+    found: Extractor = EXTRACTORS.get(str(config["type"]))
+    return found
+
+
+def _read(
+    texts: pl.Series, asked: Sequence[tuple[Extractor, Mapping[str, Any]]], edges: NDArray[np.int64], limits: Limits
+) -> pl.DataFrame:
+    """Read one part of a column, nulls and blanks included; each extraction is for the texts between two edges."""
     clean = cleaned(texts)
     has_ink = (clean != "").fill_null(False)
-    if not extractor.cleans:
-        clean = texts
+    as_it_is, clean = texts.filter(has_ink), clean.filter(has_ink)
+    places = np.append(0, has_ink.cum_sum().to_numpy())[edges].tolist()  # of the edges, among the texts with ink
+    found = pl.concat(
+        extractor.apply((clean if extractor.cleans else as_it_is)[start:stop], config, limits).select(list(EXTRACTED))
+        for (extractor, config), (start, stop) in zip(asked, pairwise(places), strict=True)
+    )
     if has_ink.all():
-        return extractor.apply(clean, config, limits).select(list(EXTRACTED))
-    found = extractor.apply(clean.filter(has_ink), config, limits)
+        return found
     blank = pl.select(pl.when(texts.is_not_null() & ~has_ink).then(pl.lit(BLANK)).alias("extraction_rule")).to_series()
     # the n-th text with ink has the n-th reading; a null position gathers a null
     place = pl.select(pl.when(has_ink).then(has_ink.cum_sum() - 1)).to_series()

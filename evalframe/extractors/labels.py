@@ -22,7 +22,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.extractors import Extractor, Reading, by_expressions, cues, label_columns, letters, one_by_one
+from evalframe.extractors import Extractor, Reading, by_expressions, cues, label_columns, letters
 from evalframe.extractors.characters import having
 from evalframe.extractors.label_expressions import Expressions, expressions
 from evalframe.limits import Limits
@@ -174,15 +174,14 @@ def _without_lines(emphasis: re.Match[str]) -> str:
 def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> pl.DataFrame:
     case_sensitive = bool(config.get("case_sensitive", False))
     labels = compiled(tuple(config["labels"]), case_sensitive)
-    found_by = expressions(labels.spellings, labels.plain, case_sensitive)
 
     def read(text: str) -> Reading:
         return read_label(text, labels)
 
-    if found_by is None:  # the walk alone: labels with signs or of other scripts are no expression
-        return one_by_one(texts, read)
-
     def by_columns(texts: pl.Series) -> pl.DataFrame:
+        found_by = expressions(labels.spellings, labels.plain, case_sensitive)
+        if found_by is None:  # labels with signs or of other scripts are no expression: the walk reads all
+            return pl.DataFrame(schema={"answer": pl.String, "rule": pl.String}).clear(len(texts))
         return express(texts, found_by, case_sensitive=case_sensitive)
 
     return by_expressions(texts, by_columns, read, setup=_SETUP)

@@ -65,8 +65,8 @@ def _ratios(where: str, texts: list[str], what: list[tuple[str, dict[str, Any], 
     column = pl.Series(texts)
     for name, config, target in what:
         extract(column.head(100), config)  # compiles
-        sample = texts[: len(texts) // 5]
-        ours, theirs = cpu_pair(partial(extract, column, config), partial(_by_row, sample, config), share=0.2)
+        sample = texts[: len(texts) // 10]
+        ours, theirs = cpu_pair(partial(extract, column, config), partial(_by_row, sample, config), share=0.1)
         yield Ratio(ROOM, f"{where}, {name} / per-row Python", ours, theirs, target)
 
 

@@ -20,7 +20,7 @@ from tests.benchmarks.rows_of_text import number_rows, short_rows, summary_rows
 from tests.references import plain_metrics as plain
 
 N_ROWS = 100_000
-N_SAMPLE = {"short": 5_000, "summ": 1_000, "numbers": 5_000}
+N_SAMPLE = {"short": 3_000, "summ": 600, "numbers": 3_000}
 MEMORY_ROWS, MEMORY_LIMIT = 1_000_000, 400  # megabytes
 
 Rows = list[tuple[str, list[str]]]

@@ -74,7 +74,7 @@ def _columns(texts: list[str], column: pl.Series, *, last: bool, target: float) 
         by_column, by_row = cpu_pair(
             partial(extractor.apply, column, {"pattern": pattern}, DEFAULT_LIMITS),
             partial(_by_row, texts, pattern, last=last),
-            times=5,
+            times=3,
         )
         yield Ratio(ROOM, f"{which} group, {name} / per-row Python", by_column, by_row)
         ours, theirs = ours + by_column, theirs + by_row

@@ -86,6 +86,33 @@ def test_chunks_do_not_matter(config: dict[str, Any], texts: list[str | None], c
 
 @EVERY_CONFIG
 @EXAMPLES
+@given(texts=some_texts, at_once=st.integers(1, 4), most_bytes=st.integers(1, 40))
+def test_parts_do_not_matter(config: dict[str, Any], texts: list[str | None], at_once: int, most_bytes: int) -> None:
+    whole = rows(texts, config)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extractors, "ROWS_AT_ONCE", at_once)
+        patch.setattr(extractors, "BYTES_AT_ONCE", most_bytes)
+        assert rows(texts, config) == whole
+
+
+@EXAMPLES
+@given(
+    drawn=st.lists(st.tuples(st.sampled_from(CONFIGS), some_texts), min_size=1, max_size=4),
+    at_once=st.integers(1, 5),
+)
+def test_runs_are_read_as_if_each_were_alone(
+    drawn: list[tuple[dict[str, Any], list[str | None]]], at_once: int
+) -> None:
+    alone = [row for config, texts in drawn for row in rows(texts, config)]
+    column = pl.Series([text for _, texts in drawn for text in texts], dtype=pl.String)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extractors, "ROWS_AT_ONCE", at_once)
+        runs = [(config, len(texts)) for config, texts in drawn]
+        assert extractors.extract_runs(column, runs).rows() == alone
+
+
+@EVERY_CONFIG
+@EXAMPLES
 @given(texts=some_texts)
 def test_an_answer_or_a_reason_and_never_both_or_neither(config: dict[str, Any], texts: list[str | None]) -> None:
     for one, (answer, status, rule) in zip(texts, rows(texts, config), strict=True):

@@ -30,7 +30,7 @@ def test_each_row_is_compared_with_its_own_targets() -> None:
         assert metric.measure(frame)["score"].to_list() == [1, 0, 0, 1]
 
 
-blanks = st.text(alphabet=WHITE_SPACE + "ab\u200b\x00\u0301", max_size=6)
+blanks = st.text(alphabet=WHITE_SPACE + "ab\u200b\x00\u0301é\u3001\u2fff水", max_size=6)
 
 
 @given(st.lists(st.tuples(blanks, st.lists(blanks, max_size=3)), max_size=6))

@@ -123,3 +123,10 @@ def test_metrics_that_share_their_work_do_it_once() -> None:
         for shared, alone in zip(sharing, originals, strict=True):
             assert shared.measure(frame).equals(alone.measure(frame))
     assert asked == [(2, ["bleu_4", "corpus_bleu_4", "f1"]), (1, ["bleu_4", "corpus_bleu_4", "f1"])]
+
+
+@pytest.mark.parametrize("most", [9, 300, 70_000])
+def test_pairs_are_ordered_by_one_number_then_by_another_whether_or_not_they_fit_16_bits(most: int) -> None:
+    first, second = np.random.default_rng(most).integers(0, most, (2, 500))
+    order = bitmasks._sorted_by(first, second).tolist()
+    assert order == sorted(range(500), key=lambda place: (first[place], second[place]))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalframe.metrics.interning import intern
-from evalframe.metrics.tokens import scan, tokenise
+from evalframe.metrics.tokens import _count_before, scan, tokenise
 from tests.references.plain_metrics import tokens
 
 # what other engines lower or split otherwise, and what could break the byte scan
@@ -118,3 +118,10 @@ def test_a_token_of_a_megabyte() -> None:
     ids = numbered([long, long + "水", long, "火" + long[1:]])
     assert ids[0] == ids[2]
     assert len({*ids[0], *ids[1], *ids[3]}) == 3
+
+
+@given(st.lists(st.booleans(), max_size=200), st.data())
+def test_marks_are_counted_before_any_place(marks: list[bool], data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, len(marks)), min_size=1, max_size=8))
+    counted = _count_before(np.array(marks, dtype=np.bool_), np.array(places))
+    assert counted.tolist() == [sum(marks[:place]) for place in places]
