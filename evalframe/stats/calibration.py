@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ IntArray = NDArray[np.int64]
 # beyond, the resampled sums of the bins are drawn from their normal limit: unit by unit, a million pairs take minutes
 MOST_UNITS_DRAWN = 5_000
 MOST_CELLS_DRAWN = 500_000
+CHUNK = 1 << 15  # pairs at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +89,34 @@ def bin_of(confidence: Array, bins: int) -> IntArray:
     >>> bin_of(np.array([0.0, 0.29, 0.3, 1.0]), 10).tolist()
     [0, 2, 3, 9]
     """
-    index = (confidence * bins).astype(np.int64)
-    # the product is rounded: 0.29 * 100 is 28.999…
-    index += confidence >= (index + 1) / bins
-    index -= confidence < index / bins
-    return np.minimum(index, bins - 1)
+    product = confidence * bins
+    index = product.astype(np.int64)
+    # the product is rounded: 0.29 * 100 is 28.999…; what is next to an edge is compared with it
+    near = np.flatnonzero(np.abs(product - np.rint(product)) <= bins * 1e-15)
+    if len(near):
+        values, its = confidence[near], index[near]
+        its += values >= (its + 1) / bins
+        its -= values < its / bins
+        index[near] = np.minimum(its, bins - 1)
+    return index
+
+
+def bin_sums(confidence: Array, correct: Array, bins: int) -> tuple[IntArray, Array, Array]:
+    """Give for each bin the number of pairs, the sum of confidences and the number that are right."""
+    n, forecast = np.zeros(2 * bins, np.int64), np.zeros(2 * bins)  # of what is wrong, then of what is right
+    for part in _chunks(len(confidence)):
+        index = bin_of(confidence[part], bins) + bins * correct[part].astype(np.int64)
+        n += np.bincount(index, minlength=2 * bins)
+        forecast += np.bincount(index, confidence[part], minlength=2 * bins)
+    return n[:bins] + n[bins:], forecast[:bins] + forecast[bins:], n[bins:].astype(np.float64)
 
 
 def bin_table(confidence: Array, correct: Array, bins: int) -> Bins:
     """Give counts, means and intervals of each bin: the reliability diagram."""
-    index = bin_of(confidence, bins)
-    n = np.bincount(index, minlength=bins)
-    right = np.bincount(index, correct, minlength=bins)
+    n, forecast, right = bin_sums(confidence, correct, bins)
     lo, hi = wilson(right, n)
     edges = np.arange(bins + 1) / bins
-    mean_confidence = divide(np.bincount(index, confidence, minlength=bins), n.astype(float))
+    mean_confidence = divide(forecast, n.astype(float))
     accuracy = divide(right, n.astype(float))
     # a mean of values in [0, 1] may be out of it by rounding
     return Bins(edges[:-1], edges[1:], n, np.minimum(mean_confidence, 1.0), accuracy, lo, hi)
@@ -133,9 +147,13 @@ def ece_adaptive(confidence: Array, correct: Array, bins: int) -> float:
     n = len(confidence)
     if not n:
         return math.nan
-    values, inverse, counts = np.unique(confidence, return_inverse=True, return_counts=True)
-    shared = np.bincount(inverse, correct) / counts
-    gaps = np.repeat(values - shared, counts)
+    order = np.argsort(confidence, kind="stable")
+    values, right = confidence[order], correct[order]
+    first = np.flatnonzero(np.diff(values, prepend=-1.0))  # of each run of equal confidences
+    if len(first) < n:
+        counts = np.diff(first, append=n)
+        right = np.repeat(np.add.reduceat(right, first) / counts, counts)
+    gaps = values - right
     runs = min(bins, n)
     starts = np.arange(runs) * n // runs
     return float(min(1.0, np.abs(np.add.reduceat(gaps, starts)).sum() / n))
@@ -150,18 +168,27 @@ def brier(confidence: Array, correct: Array, bins: int) -> Brier:
     total = len(confidence)
     if not total:
         return Brier(*[math.nan] * 5)
-    index = bin_of(confidence, bins)
-    n = np.bincount(index, minlength=bins).astype(float)
-    forecast = np.nan_to_num(divide(np.bincount(index, confidence, minlength=bins), n))
-    observed = np.nan_to_num(divide(np.bincount(index, correct, minlength=bins), n))
-    base = float(correct.mean())
-    spread_forecast, spread_observed = confidence - forecast[index], correct - observed[index]
+    counts, of_confidence, right = bin_sums(confidence, correct, bins)
+    n = counts.astype(float)
+    forecast, observed = np.nan_to_num(divide(of_confidence, n)), np.nan_to_num(divide(right, n))
+    base = float(right.sum()) / total
+    squares = np.zeros(3)  # of the error, of the confidence within bins, of its product with correctness there
+    for part in _chunks(total):
+        its_confidence, its_correct = confidence[part], correct[part]
+        index = bin_of(its_confidence, bins)
+        within = its_confidence - forecast[index]
+        squares += (
+            float(((its_confidence - its_correct) ** 2).sum()),
+            float((within**2).sum()),
+            float((within * (its_correct - observed[index])).sum()),
+        )
+    error, variance, covariance = (squares / total).tolist()
     return Brier(
-        brier=float(np.mean((confidence - correct) ** 2)),
+        brier=error,
         reliability=float((n * (forecast - observed) ** 2).sum() / total),
         resolution=float((n * (observed - base) ** 2).sum() / total),
         uncertainty=base * (1 - base),
-        within_bin=float(np.mean(spread_forecast**2) - 2 * np.mean(spread_forecast * spread_observed)),
+        within_bin=variance - 2 * covariance,
     )
 
 
@@ -197,8 +224,9 @@ def ece_interval(
     n = int(units.max(initial=-1)) + 1
     if n < 2:
         return math.nan, math.nan
-    _, place = np.unique(bin_of(confidence, bins), return_inverse=True)
-    k = int(place.max()) + 1
+    index = bin_of(confidence, bins)
+    populated = np.bincount(index, minlength=bins) > 0
+    place, k = (np.cumsum(populated) - 1)[index], int(populated.sum())
     gap = np.bincount(place, confidence - correct, minlength=k) / len(confidence)
     if n > MOST_UNITS_DRAWN or n * k > MOST_CELLS_DRAWN:
         noise = _normal_noise(
@@ -248,9 +276,11 @@ def _normal_noise(
 ) -> Array:
     """Draw the norm of the resampled gaps' deviation, each bin's sum normal with the variance over units."""
     total, k = len(residual), int(place.max()) + 1
-    cell, inverse = np.unique(units * k + place, return_inverse=True)
-    sums = np.bincount(inverse, residual)
-    variance = np.bincount(cell % k, sums**2, minlength=k)
+    if int(units.max()) + 1 == total:  # each pair is a unit
+        variance = np.bincount(place, residual**2, minlength=k)
+    else:
+        cell, inverse = np.unique(units * k + place, return_inverse=True)
+        variance = np.bincount(cell % k, np.bincount(inverse, residual) ** 2, minlength=k)
     variance = np.maximum(variance - np.bincount(place, residual, minlength=k) ** 2 / (int(units.max()) + 1), 0.0)
     scale = np.sqrt(variance) / total
     draws = generator(seed, "ece")
@@ -277,6 +307,11 @@ def _floats(values: Any, name: str, faults: list[Fault]) -> Array:
         faults.append(Fault(name, "bad_type", f"has {array.ndim} dimensions", "give one value a prediction"))
         return np.empty(0)
     return array.astype(np.float64)
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    """Cut n pairs into pieces that stay in the processor's cache, whatever the machine."""
+    return (slice(start, start + CHUNK) for start in range(0, n, CHUNK))
 
 
 def _first(bad: NDArray[np.bool_]) -> int | None:

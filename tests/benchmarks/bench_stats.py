@@ -1,4 +1,4 @@
-"""Resampling against scipy's bootstrap, on graded and on 0/1 scores."""
+"""Resampling against scipy's bootstrap, on graded and on 0/1 scores; calibration against a loop over masks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 from scipy.stats import bootstrap
 
 from evalframe.stats.bootstrap import Array, Stratum, ratio, resample
-from tests.benchmarks.harness import Ratio, cpu_seconds
+from evalframe.stats.calibration import bin_table
+from tests.benchmarks.harness import Ratio, cpu_seconds, peak_megabytes
 
-N_RESAMPLES = 10_000
+N_RESAMPLES, PREDICTIONS = 10_000, 10_000_000
 
 
 def ratios() -> Iterable[Ratio]:
@@ -23,6 +24,10 @@ def ratios() -> Iterable[Ratio]:
     many = (draws.random((100_000, 3)) < 0.6).astype(np.float64)
     ours, small = cpu_seconds(lambda: intervals_of(many)), cpu_seconds(lambda: intervals_of(many[:1_000]))
     yield Ratio("stats", "0/1 scores, 3 models x 100,000 units, against 100 times 1,000 units", ours, 100 * small, 3.0)
+    graded_many = draws.random((100_000, 3))
+    ours, small = cpu_seconds(lambda: intervals_of(graded_many), times=1), cpu_seconds(lambda: by_scipy(graded))
+    yield Ratio("stats", "graded, 3 models x 100,000 units, against 300 times scipy's 1,000", ours, 300 * small, 3.0)
+    yield from calibration_ratios()
 
 
 def intervals_of(scores: Array) -> Array:
@@ -35,3 +40,27 @@ def by_scipy(scores: Array) -> object:
     return bootstrap(
         (scores,), np.mean, n_resamples=N_RESAMPLES, method="percentile", batch=1_000, rng=np.random.default_rng(1)
     ).confidence_interval
+
+
+def calibration_ratios() -> Iterable[Ratio]:
+    draws = np.random.default_rng(4)
+    confidence = draws.random(PREDICTIONS)
+    correct = (draws.random(PREDICTIONS) < confidence).astype(np.float64)
+    ours = cpu_seconds(lambda: bin_table(confidence, correct, 10))
+    theirs = cpu_seconds(lambda: by_masks(confidence, correct, 10))
+    yield Ratio("stats", f"calibration of {PREDICTIONS:,} against a loop over masks", ours, theirs, 8.0)
+    made = (
+        f"import numpy as np; d = np.random.default_rng(4); c = d.random({PREDICTIONS}); y = np.rint(d.random(len(c)))"
+    )
+    plain = peak_megabytes(f"from evalframe.stats.calibration import bin_table, brier\n{made}")
+    peak = peak_megabytes(
+        f"from evalframe.stats.calibration import bin_table, brier\n{made}\nbin_table(c, y, 10); brier(c, y, 10)"
+    )
+    # the two columns are 160 MB
+    yield Ratio("stats", "peak memory beyond the columns, under 20 MB", peak - plain, 20.0, 1.0, unit="MB")
+
+
+def by_masks(confidence: Array, correct: Array, bins: int) -> list[tuple[int, float, float]]:
+    edges = np.linspace(0, 1, bins + 1)
+    masks = ((confidence >= lo) & (confidence < hi) for lo, hi in zip(edges[:-1], edges[1:], strict=True))
+    return [(int(mask.sum()), float(confidence[mask].mean()), float(correct[mask].mean())) for mask in masks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from evalframe.errors import OptionError
 from evalframe.stats import calibration
 from evalframe.stats.calibration import (
     bin_of,
+    bin_sums,
     bin_table,
     brier,
     ece,
@@ -145,6 +147,18 @@ def test_nothing_to_measure_is_nan_without_a_warning() -> None:
     assert all(math.isnan(figure) for figure in [*figures, *ece_interval(nothing, nothing, 10)])
     assert int(table.n.sum()) == 0
     assert all(math.isnan(x) for x in ece_interval(np.array([0.3]), np.array([1.0]), 10))
+
+
+def test_chunks_of_many_pairs_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    confidence, correct = made(5_000, 0.1)
+    whole = bin_sums(confidence, correct, 7), brier(confidence, correct, 7)
+    monkeypatch.setattr(calibration, "CHUNK", 64)
+    pieces = bin_sums(confidence, correct, 7), brier(confidence, correct, 7)
+    for one, other in zip(whole[0], pieces[0], strict=True):
+        assert other == pytest.approx(one, rel=1e-12)
+    assert dataclasses.astuple(pieces[1]) == pytest.approx(dataclasses.astuple(whole[1]), abs=1e-12)
+    assert whole[0][0].sum() == 5_000
+    assert whole[0][2].sum() == correct.sum()
 
 
 def test_ece_interval_covers_the_true_value() -> None:
