@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -159,6 +160,19 @@ def test_chunks_of_many_pairs_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert dataclasses.astuple(pieces[1]) == pytest.approx(dataclasses.astuple(whole[1]), abs=1e-12)
     assert whole[0][0].sum() == 5_000
     assert whole[0][2].sum() == correct.sum()
+
+
+def test_memory_does_not_grow_with_the_pairs() -> None:
+    confidence, correct = made(1_000_000, 0.1)
+    tracemalloc.start()
+    try:
+        table, parts = bin_table(confidence, correct, 10), brier(confidence, correct, 10)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert table.n.sum() == 1_000_000
+    assert parts.brier > 0
+    assert peak < confidence.nbytes / 2
 
 
 def test_ece_interval_covers_the_true_value() -> None:
