@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalframe.frames import check
+from evalframe.frames import Noted, check
 from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALIBRATION, CALL_KEY, GENERATIONS, RELIABILITY, ROWS, SCORES
@@ -19,6 +19,8 @@ from evalframe.stats import calibration as figures
 from evalframe.stats.bootstrap import resamples_of
 
 Array = NDArray[np.float64]
+PAIRS_A_BIN = 10  # with fewer on average a note says so
+MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +143,8 @@ def calibration(
         seed: Of the bootstrap.
         limits: The table of numbers.
 
+    Notes: models with few pairs a bin; calls that are in no figure; confidences that are all the same.
+
     Nulls: a model without pairs has null figures and zero counts.
 
     Raises:
@@ -166,7 +170,8 @@ def calibration(
                 "n_nll_tokens": tokens,
             }
         )
-    return check(pl.DataFrame(found, schema=CALIBRATION.dtypes), CALIBRATION)
+    figures_of_models = check(pl.DataFrame(found, schema=CALIBRATION.dtypes), CALIBRATION)
+    return Noted.of(figures_of_models, _notes(figures_of_models, bins))
 
 
 def reliability(
@@ -223,6 +228,31 @@ def confidence_pairs(chosen: pl.DataFrame, generations: pl.DataFrame) -> pl.Data
         & pl.col("correct").is_not_null(),
         unit=pl.struct("model_id", "task_id", "sample_index").rle_id().cast(pl.Int64),
     )
+
+
+def _notes(shown: pl.DataFrame, bins: int) -> Iterator[str]:
+    """Say what the figures do not show."""
+    pairs, named = pl.col("n_samples"), pl.concat_str("model_id", pl.lit(" ("), "n_samples", pl.lit(")"))
+    few = shown.filter((pairs > 0) & (pairs < PAIRS_A_BIN * bins)).select(named).to_series().to_list()
+    if few:
+        yield (
+            f"few pairs for {bins} bins (under {PAIRS_A_BIN * bins}): {_listed(few)}; chance alone makes an ece "
+            "of some hundredths, see its interval or take fewer bins"
+        )
+    counted = pl.concat_str(
+        "model_id", pl.lit(" ("), "n_left_out", pl.lit(" of "), pl.col("n_left_out") + pairs, pl.lit(")")
+    )
+    lacking = shown.filter((pl.col("n_left_out") > 0) & (pairs > 0)).select(counted).to_series().to_list()
+    if lacking:
+        yield f"calls without a confidence, a reply or a grade are in no figure: {_listed(lacking)}"
+    one_bin = shown.filter((pairs > 1) & (pl.col("populated_bins") == 1))["model_id"].to_list() if bins > 1 else []
+    if one_bin:
+        yield f"all confidences are in one bin: {_listed(one_bin)}; the ece only compares their mean with the accuracy"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(names[:MOST_NAMES]) + more
 
 
 def point_figures(pairs: pl.DataFrame) -> tuple[float | None, float | None]:

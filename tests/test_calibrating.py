@@ -204,3 +204,16 @@ def test_a_report_of_nothing_is_none_without_a_warning() -> None:
 def test_a_percentage_is_asked_about() -> None:
     with pytest.raises(OptionError, match=r"confidences\[1\]: is 85, outside of \[0, 1\] -> is it a percentage\?"):
         CalibrationReport.from_predictions([0.5, 85], [True, False])
+
+
+def test_notes_say_what_the_figures_do_not_show(mixed: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    scores, generations = mixed
+    told = calibration(scores, generations=generations, **FAST).notes  # type: ignore[attr-defined]
+    assert told[0].startswith("few pairs for 10 bins (under 100): a (3); chance alone makes an ece")
+    assert told[1:] == ("calls without a confidence, a reply or a grade are in no figure: a (4 of 7)",)
+    sure = scores_of(*(call("a", i, i % 3 > 0) for i in range(120)))
+    always = generations_of(*(generation("a", i, 0.95) for i in range(120)))
+    (note,) = calibration(sure, generations=always, **FAST).notes  # type: ignore[attr-defined]
+    assert note.startswith("all confidences are in one bin: a; ")
+    varied = generations_of(*(generation("a", i, (i % 10) / 10) for i in range(120)))
+    assert calibration(sure, generations=varied, **FAST).notes == ()  # type: ignore[attr-defined]

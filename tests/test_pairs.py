@@ -243,3 +243,18 @@ def test_bad_options_are_refused() -> None:
         pairwise(scores, weighting="both")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="no task has a mean of the metric"):
         pairwise(scores, metric="f1")
+
+
+def test_notes_say_what_differences_do_not_show() -> None:
+    many = [0.5, 0.25] * 20
+    enough = scores_of(*graded("a", "t", many), *graded("b", "t", many[::-1]))
+    assert pairwise(enough, **FAST).notes == ()  # type: ignore[attr-defined]
+    lacking = scores_of(
+        *graded("a", "t", many), *graded("b", "t", [None, None, *many[2:]]), *graded("c", "t", many[:3])
+    )
+    told = pairwise(lacking, **FAST).notes  # type: ignore[attr-defined]
+    assert told == (
+        "samples that only one of two models has a score of are in no difference, and failures are seldom by chance: "
+        "a and b (2), a and c (37), b and c (39)",
+        "few common samples (under 30): a and c (3), b and c (1); intervals are rough",
+    )
