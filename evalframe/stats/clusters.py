@@ -107,8 +107,8 @@ def _merged(part: Sequence[tuple[Stratum, IntArray]]) -> Stratum:
         pull[at] += of_all * np.nan_to_num(divide(residuals, np.sqrt(np.maximum(0.0, 1 - share))))
         held[at] += of_all * share
         mean += of_all * np.nan_to_num(stratum.value(stratum.columns.sum(axis=0)))
-    pull -= held * added_up(pull)  # adjusted residuals need not add up to 0; the mean must stay
     pull *= np.sqrt(np.maximum(0.0, 1 - held))  # which the drawing of n - 1 of n puts back
+    pull -= held * added_up(pull)  # adjusted residuals need not add up to 0; the mean must stay
 
     def value(sums: Array) -> Array:
         return mean + divide(sums[..., 0], sums[..., 1])

@@ -101,6 +101,11 @@ def graded(n: int, **more: Any) -> Design:
     return Design(lambda draws: draws.beta(3, 2, n), 0.6, one(n), **more)
 
 
+def right(n: int, share: float, **more: Any) -> Design:
+    """0/1 scores in one task."""
+    return Design(lambda draws: (draws.random(n) < share).astype(np.float64), share, one(n), **more)
+
+
 def tasks_of(n_tasks: int, n_samples: int) -> Design:
     """0/1 scores of fixed tasks, from easy to hard; the truth is 0.5."""
     shares = np.repeat(np.linspace(0.2, 0.8, n_tasks), n_samples)
@@ -155,7 +160,9 @@ DESIGNS = {
     "50 tasks x 2 samples": tasks_of(50, 2),
     "20 tasks x 5 samples": tasks_of(20, 5),
     "100 samples x 5 repeats": repeated(100, 5),
-    "100 samples of weight 1 to 5": graded(100, weights=1.0 + np.arange(100) % 5),
+    "100 samples of weight 1 to 5, graded": graded(100, weights=1.0 + np.arange(100) % 5),
+    "100 samples of weight 1 to 5, 0/1, p = 0.9": right(100, 0.9, weights=1.0 + np.arange(100) % 5),
+    "1,500 graded samples, drawn by counts": graded(1_500),
     "50 clusters x 4, graded": clustered([4] * 50),
     "50 clusters x 4, 0/1, p = 0.5": clustered([4] * 50, 0.5),
     "50 clusters x 4, 0/1, p = 0.9": clustered([4] * 50, 0.9),
@@ -263,13 +270,13 @@ def lines(times: int) -> Iterator[tuple[str, bool]]:
     for name, design in DESIGNS.items():
         covered = simulated(design, times=times)
         mark = "" if design.gated else "  (shown only)"
-        yield f"coverage   {name:38} {covered:.4f}{mark}", covers(covered, times) or not design.gated
+        yield f"coverage   {name:42} {covered:.4f}{mark}", covers(covered, times) or not design.gated
     for name, (_, continuous) in NULLS.items():
         p = p_values(name, times=times)
         shares = "  ".join(f"P(p <= {level}) = {np.mean(p <= level + 1e-12):.4f}" for level in LEVELS)
         distance = f"  from uniform {from_uniform(p):.2f}" if continuous else ""
         holds = holds_its_levels(p) and (not continuous or from_uniform(p) < 1.63)
-        yield f"p-values   {name:38} {shares}{distance}", holds
+        yield f"p-values   {name:42} {shares}{distance}", holds
 
 
 def main(times: int) -> int:
