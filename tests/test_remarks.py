@@ -70,3 +70,14 @@ def test_the_figures_are_the_same_with_notes(options: dict[str, Any]) -> None:
     board = run.leaderboard(**options)
     assert board["mean_score"].null_count() == 0
     assert type(board.sort("model_id")).__name__ == "DataFrame"
+
+
+def test_a_run_draws_clusters_and_weighs() -> None:
+    run = ef.run(SOURCE, [model("a", right=5), model("b", right=2)], out=False, progress=False)
+    board = run.leaderboard(cluster="row.prompt", weighting="sample")
+    assert board.notes[-1].startswith("no two samples share row.prompt")
+    together = run.leaderboard(cluster="category")
+    assert together["ci_method"].to_list() == ["none: one cluster"] * 2
+    assert "intervals and tests draw 1 clusters (category), not 8 samples" in together.notes
+    assert "intervals and tests draw 1 clusters (category), not 8 samples" in run.pairwise(cluster="category").notes
+    assert run.slice("category", cluster="category")["mean_ci_lo"].to_list() == [None, None]
