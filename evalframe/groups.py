@@ -112,17 +112,17 @@ def sample_values(option: str, given: str | pl.Expr, *, rows: pl.DataFrame) -> t
     for name in of_rows:
         if name not in rows.columns and name in SAMPLES.names and name not in ROWS.names:
             raise _refused(option, "bad_value", f"{name!r} is of calls", "name a column that samples have, row.<field>")
+    for name in (name for name in slicer.columns if _is_field(name)):
+        source = name.partition(".")[0]
+        if name not in rows.columns and source not in rows.columns:
+            raise _refused(option, "missing_column", f"{name!r} is read from {source!r}", f"give rows with {source!r}")
     read, faults = _read_fields([slicer], rows, option)
     faults += [_unknown(name, rows, option) for name in of_rows if name not in rows.columns]
     if faults:
         raise OptionError.of(faults, what=option)
-    values = rows.with_columns(
-        *(table["text"].alias(name) for name, table in read.items()),
-        *(
-            _tags(read[slicer.name]).alias(slicer.label)
-            for _ in range(slicer.expression is None and slicer.name in read)
-        ),
-    )
+    values = rows.with_columns(table["text"].alias(name) for name, table in read.items())
+    if slicer.expression is None and slicer.name in read:
+        values = values.with_columns(_tags(read[slicer.name]).alias(slicer.label))
     found = _labelled([slicer], values)[slicer.label]
     if found.dtype == TEXTS:
         remedy = "a sample has one; take one of the list: pl.col(…).list.first()"

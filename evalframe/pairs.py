@@ -85,9 +85,9 @@ def pairwise(
     """
     check_options("pairwise", has_rows=rows is not None, weighting=weighting)
     resamples = resamples_of(n_resamples, limits)
-    design = design_of(weighting=weighting, cluster=cluster, rows=rows)
     scores = in_key_order(scores, SCORES)
-    rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
+    all_rows, rows = rows, None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
+    design = design_of(weighting=weighting, cluster=cluster, rows=all_rows)
     choice = choose_metrics(scores, rows=rows, metric=metric)
     scores, choice = in_one_group(scores), in_one_group(choice)
     cells = unit_cells(scores, choice)

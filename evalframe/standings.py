@@ -108,12 +108,12 @@ def leaderboard(
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
             without ``rows``; a weight is null, negative or no number.
     """
+    scores = in_key_order(scores, SCORES)
+    all_rows, rows = rows, None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     asked = asked_of(
-        rows, metric=metric, weighting=weighting, cluster=cluster, failures=failures, common=common, ties=ties,
+        all_rows, metric=metric, weighting=weighting, cluster=cluster, failures=failures, common=common, ties=ties,
         n_resamples=n_resamples, seed=seed, limits=limits,
     )  # fmt: skip
-    scores = in_key_order(scores, SCORES)
-    rows = None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
     generations = None if generations is None else in_key_order(generations, GENERATIONS, OF_CALLS)
     batch = batch_values(task_metrics, scores, metric)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalframe.errors import OptionError
+from evalframe.errors import OptionError, SchemaError
 from evalframe.frames import from_records
 from evalframe.pairs import pairwise
 from evalframe.schemas import ROWS, SCORES
@@ -151,6 +151,10 @@ def test_what_can_not_be_a_cluster_is_refused() -> None:
         board(cells, cluster=["row.passage_id", "row.half"])
     with pytest.raises(OptionError, match=r"'finish_reason' is of calls"):
         board(cells, cluster="finish_reason")
+    with pytest.raises(OptionError, match=r"'row.passage_id' is read from 'row' -> give rows with 'row'"):
+        leaderboard(made["scores"], rows=made["rows"].drop("row"), cluster="row.passage_id")
+    with pytest.raises(SchemaError, match="missing"):
+        leaderboard(made["scores"], rows=made["rows"].drop("sample_index"), cluster="row.passage_id")
     lists = {key: ([passage, "x"], its) for key, (passage, its) in cells.items()}
     with pytest.raises(OptionError, match=r"is a list in some rows -> a sample has one"):
         board(lists)
