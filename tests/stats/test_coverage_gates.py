@@ -31,7 +31,7 @@ def test_wilson_of_single_0_1_scores_covers(n: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, design in DESIGNS.items() if design.gated])
+@pytest.mark.parametrize("name", [name for name, d in DESIGNS.items() if d.gated and len(d.tasks) <= 1_000])
 def test_intervals_cover_within_simulation_error(name: str) -> None:
     assert covers(simulated(DESIGNS[name], times=TIMES), TIMES)
 
