@@ -78,7 +78,10 @@ def asked_of(
     limits: Limits = DEFAULT_LIMITS,
 ) -> Asked:
     """Check the options of a leaderboard."""
-    check_options("leaderboard", has_rows=rows is not None, weighting=weighting, failures=failures, ties=ties)
+    check_options(
+        "leaderboard", has_rows=rows is not None, metric=metric, weighting=weighting, failures=failures, common=common,
+        ties=ties, seed=seed,
+    )  # fmt: skip
     resamples = resamples_of(n_resamples, limits)
     design = design_of(weighting=weighting, cluster=cluster, rows=rows)
     return Asked(design, metric, failures == "zero", common, ties == "split", resamples, seed, limits)
@@ -89,7 +92,8 @@ def design_of(*, weighting: Weighting | By, cluster: By | None, rows: pl.DataFra
 
     ``metadata.<key>`` weighs tasks: the mean is that of the task means, each by its weight, and equal weights are
     ``"task"``. Anything else weighs samples, within their task and beyond: a task counts as much as its samples
-    together, and equal weights are ``"sample"``. A weight of 0 leaves a sample, or a task, out.
+    together, and equal weights are ``"sample"``. A weight of 0 leaves a sample, or a task, out, of
+    wins too, which no weight else changes.
 
     Args:
         weighting: ``task``, ``sample``, or what weighs.
@@ -122,7 +126,7 @@ def design_of(*, weighting: Weighting | By, cluster: By | None, rows: pl.DataFra
 
 def _is_of_tasks(weighting: Weighting | By) -> bool:
     names = [weighting] if isinstance(weighting, str) else weighting.meta.root_names()
-    return all(name.startswith("metadata.") for name in names)
+    return bool(names) and all(name.startswith("metadata.") for name in names)
 
 
 def _weights(weighting: By, rows: pl.DataFrame) -> pl.Series:
@@ -147,6 +151,10 @@ def _weights(weighting: By, rows: pl.DataFrame) -> pl.Series:
             task, sample, seen = found.select(*SAMPLE_KEY, "text").row(0)
             detail = f"{name!r} is {'null' if seen is None else seen} for {found.height} samples"
             faults.append(Fault("weighting", rule, f"{detail}, first task_id={task} sample_index={sample}", remedy))
+    if not faults and keyed.height and not keyed["weight"].max():
+        faults.append(
+            Fault("weighting", "bad_value", f"{name!r} is 0 for all samples", "nothing would be left to rank")
+        )
     if faults:
         raise OptionError.of(faults, what="weighting")
     return keyed["weight"]

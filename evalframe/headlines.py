@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
@@ -52,7 +53,19 @@ def check_options(what: str, *, has_rows: bool = False, **given: object) -> None
     faults = [
         Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}{also.get(name, '')}")
         for name, value in given.items()
-        if not (has_rows and name == "weighting") and not (isinstance(value, str) and value in allowed[name])
+        if name in allowed
+        and not (has_rows and name == "weighting")
+        and not (isinstance(value, str) and value in allowed[name])
+    ]
+    types: dict[str, tuple[Any, str]] = {
+        "metric": (str | None, "name one metric id"), "seed": (int, "give a whole number"),
+        "common": (bool, "use True or False"),
+    }  # fmt: skip
+    faults += [
+        Fault(name, "bad_type", f"is {value!r}", types[name][1])
+        for name, value in given.items()
+        if name in types
+        and not (isinstance(value, types[name][0]) and (name == "common" or not isinstance(value, bool)))
     ]
     if faults:
         raise OptionError.of(faults, what=what)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evalframe.errors import SchemaError
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
 from evalframe.schemas import MODEL_ID, SAMPLE_INDEX, TASK_ID
@@ -62,8 +63,11 @@ def unit_matrices(
         choice: The metric of each task of each group.
         models: Sorted.
         weighting: What weighs.
-        of_samples: (``task_id``, ``sample_index``) with ``weight``, ``cluster`` or both; a null cluster, and a sample
-            that is not there, is a cluster of its own.
+        of_samples: (``task_id``, ``sample_index``) with ``weight``, ``cluster`` or both, of all samples; a null cluster
+            is one of its own, a unit of weight 0 is left out.
+
+    Raises:
+        SchemaError: A unit is not in ``of_samples``.
     """
     cells = cells.join(choice, on=TASK, how="semi", maintain_order="left")
     units = cells.select(SAMPLE).unique().sort(SAMPLE).with_row_index("unit")
@@ -79,7 +83,7 @@ def unit_matrices(
     both: BoolArray = np.ones(units.height, np.bool_)
     both[placed.filter(~pl.col("binary"))["unit"].to_numpy()] = False
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return Units(
+    units_of_all = Units(
         models=models,
         tasks=tasks,
         starts=starts,
@@ -90,16 +94,30 @@ def unit_matrices(
         weighting=weighting,
         **_of_units(units, of_samples),
     )
+    # a weight of 0 leaves a unit out: of counts, clusters and notes too
+    heavy = None if units_of_all.weights is None else units_of_all.weights > 0
+    return units_of_all if heavy is None or heavy.all() else units_of_all.only(heavy)
 
 
 def _of_units(units: pl.DataFrame, of_samples: pl.DataFrame | None) -> dict[str, Any]:
     """Give the weights and the clusters of units, clusters numbered by their first unit."""
     if of_samples is None:
         return {}
-    told = units.join(of_samples, on=["task_id", "sample_index"], how="left", maintain_order="left")
+    told = units.join(
+        of_samples.with_columns(has_row=True), on=["task_id", "sample_index"], how="left", maintain_order="left"
+    )
+    lacking = told.filter(pl.col("has_row").is_null())
+    if lacking.height:
+        task, sample = lacking.select("task_id", "sample_index").row(0)
+        raise SchemaError(
+            f"{lacking.height} samples that were called have no row, first task_id={task} sample_index={sample}; "
+            "give all rows of the run"
+        )
     found: dict[str, Any] = {}
     if "weight" in told.columns:
-        found["weights"] = told["weight"].to_numpy()
+        weights = told["weight"].to_numpy()
+        # by a power of two, which changes no digit: sums of extreme weights stay within what a double can hold
+        found["weights"] = np.ldexp(weights, -np.frexp(weights.max(initial=0.0))[1])
     if "cluster" in told.columns:
         unit = pl.col("unit").cast(pl.Int64)
         first = pl.when(pl.col("cluster").is_null()).then(unit).otherwise(unit.min().over(GROUP, "cluster"))

@@ -83,7 +83,7 @@ def pairwise(
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
             without ``rows``; a weight is null, negative or no number.
     """
-    check_options("pairwise", has_rows=rows is not None, weighting=weighting)
+    check_options("pairwise", has_rows=rows is not None, metric=metric, weighting=weighting, seed=seed)
     resamples = resamples_of(n_resamples, limits)
     scores = in_key_order(scores, SCORES)
     all_rows, rows = rows, None if rows is None else in_key_order(rows, ROWS, OF_ROWS)
@@ -134,6 +134,7 @@ def _compare(
         lo[some], hi[some] = np.where(varies, interval(resampled), np.nan)
         if _within_one(units):
             lo, hi = np.clip(lo, -1, 1), np.clip(hi, -1, 1)
+        if _within_one(units) and not units.parts:
             n_drawn = sum(((s.columns[..., -1] > 0).sum(axis=0) for s in strata), np.zeros(len(pairs), np.int64))
             for pair in some[~varies & (n_drawn[some] > 1)]:  # rare: pairs whose differences are all equal
                 lo[pair], hi[pair] = equal_differences(float(diff[pair]), int(n_drawn[pair]))
@@ -193,7 +194,7 @@ def _within_one(units: Units) -> bool:
     """Whether no mean of differences can leave [-1, 1]."""
     ranges = [metric.range for name in units.tasks["metric"].unique() if (metric := registered(name))]
     declared = all(low >= 0 and high <= 1 for low, high in ranges)
-    return declared and not units.parts and not (np.nanmin(units.scores) < 0 or np.nanmax(units.scores) > 1)
+    return declared and not (np.nanmin(units.scores) < 0 or np.nanmax(units.scores) > 1)
 
 
 def _of_zeros_and_ones(units: Units, first: IntArray, second: IntArray) -> IntArray:

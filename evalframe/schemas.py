@@ -225,8 +225,8 @@ LEADERBOARD = FrameSchema(
     "one model, best first",
     (
         _count("rank", "1-based; ties within 1e-12 share it; null: no score", nullable=True),
-        _count("rank_lo", "best rank in the 95 % interval; null: ci_method is none", nullable=True),
-        _count("rank_hi", "worst rank in the 95 % interval; null: ci_method is none", nullable=True),
+        _count("rank_lo", "best rank in the 95 % interval; null: no mean varies", nullable=True),
+        _count("rank_hi", "worst rank in the 95 % interval; null: no mean varies", nullable=True),
         MODEL_ID,
         Column("mean_score", pl.Float64, "mean over tasks of the task values; null: nothing scored", nullable=True),
         Column("mean_ci_lo", pl.Float64, "lower end of the 95 % interval; null: none", nullable=True),

@@ -65,7 +65,7 @@ def leaderboard(
     ``weighted wilson``).
 
     ``rank``: 1 + the number of models that are better by over 1e-12. ``rank_lo``, ``rank_hi``: 2.5 % and 97.5 %
-    quantiles of the rank over the same resamples, which all models share.
+    quantiles of the rank over the same resamples, which all models share; null where no mean varies over them.
 
     ``win_rate``: over the units that have a score of every model that has any, the best score wins.
 
@@ -272,7 +272,8 @@ def standings_of(units: Units, *, n_resamples: int, seed: int, limits: Limits) -
     # the bootstrap of single 0/1 scores covers 26 % at p = 0.99, n = 30; averages over repeats are no longer 0/1
     single = bool(np.isin(units.scores[~np.isnan(units.scores)], (0.0, 1.0)).all())
     one_cluster = units.clustered and units.n_clusters == 1
-    of_shares = units.binary and len(strata) == 1 and not one_cluster
+    # an aggregate of parts is no share of its samples
+    of_shares = units.binary and not units.parts and len(strata) == 1 and not one_cluster
     by_wilson = of_shares & (n > 0) & (single | ~varies | (n < limits.few_units))
     if by_wilson.any():
         n_alike, df = n, None
@@ -288,12 +289,13 @@ def standings_of(units: Units, *, n_resamples: int, seed: int, limits: Limits) -
         equal,
     )
     none = ~by_wilson & ~varies
+    no_ranks = none | ~varies.any()  # where no mean varies the resamples say nothing of ranks
     ranks = np.where(np.isnan(means), np.nan, _ranks(means[None, :], units.higher_is_better)[0])
     return pl.DataFrame(
         {
             "rank": ranks,
-            "rank_lo": np.where(none, np.nan, rank_lo),
-            "rank_hi": np.where(none, np.nan, rank_hi),
+            "rank_lo": np.where(no_ranks, np.nan, rank_lo),
+            "rank_hi": np.where(no_ranks, np.nan, rank_hi),
             "mean_score": means,
             "mean_ci_lo": np.where(none, np.nan, lo),
             "mean_ci_hi": np.where(none, np.nan, hi),

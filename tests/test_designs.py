@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
-from evalframe.errors import OptionError
+from evalframe.errors import OptionError, SchemaError
 from evalframe.frames import from_records
 from evalframe.pairs import pairwise
 from evalframe.schemas import ROWS, SCORES, TASK_METRICS
@@ -21,6 +22,7 @@ from evalframe.stats.tests import sign_flip
 FAST = {"n_resamples": 300}
 SCORED = {"t": [1.0, 0.0, 0.5, 0.0], "u": [0.2, 0.4], "v": [0.9]}
 WEIGHTS: dict[str, list[Any]] = {"t": [1, 2, 3, 0], "u": [0.5, 2.5], "v": [4]}
+OF_WEIGHT_0 = pl.DataFrame({"task_id": ["t"], "sample_index": [3]})
 
 
 def rows_of(weights: dict[str, list[Any]] | None = None, of_tasks: dict[str, Any] | None = None) -> pl.DataFrame:
@@ -82,7 +84,8 @@ def test_a_key_of_the_metadata_weighs_tasks() -> None:
 
 def test_categories_are_weighed_and_wins_are_not() -> None:
     board = leaderboard(TWO, rows=rows_of(), weighting="row.weight", **FAST)
-    plain = leaderboard(TWO, rows=rows_of(), weighting="sample", **FAST)
+    there = TWO.join(OF_WEIGHT_0, on=["task_id", "sample_index"], how="anti")
+    plain = leaderboard(there, rows=rows_of(), weighting="sample", **FAST)
     assert board.filter(model_id="a")["category.t"].item() == pytest.approx(2.5 / 6)
     assert board.sort("model_id")["win_rate"].equals(plain.sort("model_id")["win_rate"])
 
@@ -192,7 +195,72 @@ def test_columns_that_can_not_be_weights_are_refused() -> None:
 
 def test_weights_of_0_leave_nothing() -> None:
     none = rows_of({task: [0] * len(its) for task, its in WEIGHTS.items()})
-    shown = leaderboard(ONE, rows=none, weighting="row.weight", **FAST).row(0, named=True)
-    assert (shown["mean_score"], shown["mean_ci_lo"], shown["rank"]) == (None, None, None)
+    with pytest.raises(OptionError, match=r"'row\.weight' is 0 for all samples"):
+        leaderboard(ONE, rows=none, weighting="row.weight", **FAST)
     some = rows_of({"t": [0] * 4, "u": [1, 1], "v": [0]})
     assert mean(some, "row.weight") == pytest.approx(0.3)
+
+
+# what a first reader ran into
+
+
+@pytest.mark.parametrize("verb", [leaderboard, pairwise])
+@pytest.mark.parametrize("option", [{"weighting": "row.weight"}, {"cluster": "row.half"}])
+def test_a_sample_without_a_row_is_refused(verb: Any, option: dict[str, str]) -> None:
+    rows = rows_of().filter(pl.col("sample_index") < 2)
+    with pytest.raises(SchemaError, match=r"2 samples that were called have no row, .*give all rows of the run"):
+        verb(TWO, rows=rows, **FAST, **option)
+
+
+def test_a_group_of_weight_0_has_no_figures_and_says_so() -> None:
+    weights = {"t": [1, 2, 3, 1], "u": [0, 0], "v": [4]}
+    found = slices(ONE, rows=rows_of(weights), by="category", weighting="row.weight", **FAST)
+    empty = found.filter(pl.col("by.category") == "u")
+    assert empty["mean_score"].to_list() == [None]
+    assert empty["ci_method"].to_list() == ["none: nothing scored"]
+
+
+def test_a_weight_of_0_is_as_if_the_sample_were_not_there() -> None:
+    there = TWO.join(OF_WEIGHT_0, on=["task_id", "sample_index"], how="anti")
+    rows = rows_of()
+    for verb in (leaderboard, pairwise):
+        options: dict[str, Any] = {"rows": rows, "weighting": "row.weight", "cluster": "row.half", **FAST}
+        with_it, without = verb(TWO, **options), verb(there, **options)
+        figures = [name for name in with_it.columns if not name.startswith(("n_", "win_rate"))]
+        assert with_it.select(figures).equals(without.select(figures))
+        assert with_it.notes == without.notes
+
+
+@pytest.mark.parametrize("size", [1e308, 1e-320, 2.0**40])
+def test_the_size_of_all_weights_changes_nothing(size: float) -> None:
+    for verb in (leaderboard, pairwise):
+        plain = verb(TWO, rows=rows_of(), weighting=pl.col("sample_index") * 0 + 1, **FAST)
+        found = verb(TWO, rows=rows_of(), weighting=pl.col("sample_index") * 0 + size, **FAST)
+        assert_frame_equal(pl.DataFrame(found), pl.DataFrame(plain), abs_tol=1e-9)
+
+
+def test_an_expression_without_a_column_weighs_samples() -> None:
+    found, plain = (leaderboard(ONE, rows=rows_of(), weighting=w, **FAST) for w in (pl.lit(1), "sample"))
+    assert found["mean_score"].to_list() == pytest.approx(plain["mean_score"].to_list())
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ({"metric": ["f1"]}, "name one metric id"),
+        ({"metric": 3}, "name one metric id"),
+        ({"seed": "x"}, "whole number"),
+        ({"seed": None}, "whole number"),
+        ({"common": "yes"}, "True or False"),
+    ],
+)
+def test_an_option_of_another_type_is_refused(option: dict[str, Any], words: str) -> None:
+    with pytest.raises(OptionError, match=words):
+        leaderboard(ONE, rows=rows_of(), **option)
+
+
+def test_ranks_have_no_interval_where_no_mean_varies() -> None:
+    one_sample = scores_of({"a": {"v": [1.0]}, "b": {"v": [0.0]}})
+    board = leaderboard(one_sample, rows=rows_of({"v": [1]}), **FAST)
+    assert board["rank"].to_list() == [1, 2]
+    assert board["rank_lo"].to_list() == [None, None]

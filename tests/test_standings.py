@@ -291,6 +291,20 @@ def test_a_corpus_metric_adds_up_its_parts() -> None:
     assert board["mean_ci_lo"][0] < board["mean_score"][0] < board["mean_ci_hi"][0]
 
 
+def test_an_aggregate_of_parts_never_has_the_interval_of_a_share() -> None:
+    """Texts of unlike length weigh unlike, also where each is all right or all wrong."""
+    texts = [("a b c d e f g h", "a b c d e f g h"), ("", "x"), ("q r s t u", "q r s t u"), ("", "y z")] * 5
+    frame = pl.DataFrame({"prediction": [p for p, _ in texts], "targets": [[t] for _, t in texts]})
+    measured = METRICS.get("corpus_bleu_4").measure(frame)
+    records = [
+        call("a", "t", i, s, metric="corpus_bleu_4", parts=p)
+        for i, (s, p) in enumerate(zip(measured["score"], measured["parts"].to_list(), strict=True))
+    ]
+    assert set(measured["score"]) == {0.0, 1.0}
+    rows = rows_of(*(row("t", i, metrics=[("corpus_bleu_4", "mean", True)]) for i in range(len(texts))))
+    assert leaderboard(scores_of(*records), rows=rows, **FAST)["ci_method"].to_list() == ["bootstrap"]
+
+
 def test_without_rows_the_direction_is_the_registry_s_and_several_metrics_ask_for_rows() -> None:
     scores = scores_of(call("a", "t", 0, 1.0), call("a", "t", 0, 0.5, metric="f1"))
     with pytest.raises(OptionError, match=r"tasks with several metrics: t; give rows=.*or name one with metric="):
