@@ -46,7 +46,7 @@ def records() -> list[str]:
 def field_ratios() -> Iterable[Ratio]:
     texts = records()
     objects = pl.Series(texts)
-    for name, path, target in (("text", "subject", 3.5), ("number", "level", 3.5), ("list", "meta.tags", 2.5)):
+    for name, path, target in (("text", "subject", 2.2), ("number", "level", 3.0), ("list", "meta.tags", 2.2)):
 
         def per_row(path: str = path) -> list[object]:
             return [find(loads(text), path) for text in texts]
