@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalframe.frames import Noted, check
+from evalframe.frames import Noted, check, listed
 from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALIBRATION, CALL_KEY, GENERATIONS, RELIABILITY, ROWS, SCORES
@@ -20,7 +20,6 @@ from evalframe.stats.bootstrap import resamples_of
 
 Array = NDArray[np.float64]
 PAIRS_A_BIN = 10  # with fewer on average a note says so
-MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,7 @@ def _notes(shown: pl.DataFrame, bins: int) -> Iterator[str]:
     few = shown.filter((pairs > 0) & (pairs < PAIRS_A_BIN * bins)).select(named).to_series().to_list()
     if few:
         yield (
-            f"few pairs for {bins} bins (under {PAIRS_A_BIN * bins}): {_listed(few)}; chance alone makes an ece "
+            f"few pairs for {bins} bins (under {PAIRS_A_BIN * bins}): {listed(few)}; chance alone makes an ece "
             "of some hundredths, see its interval or take fewer bins"
         )
     counted = pl.concat_str(
@@ -244,15 +243,10 @@ def _notes(shown: pl.DataFrame, bins: int) -> Iterator[str]:
     )
     lacking = shown.filter((pl.col("n_left_out") > 0) & (pairs > 0)).select(counted).to_series().to_list()
     if lacking:
-        yield f"calls without a confidence, a reply or a grade are in no figure: {_listed(lacking)}"
+        yield f"calls without a confidence, a reply or a grade are in no figure: {listed(lacking)}"
     one_bin = shown.filter((pairs > 1) & (pl.col("populated_bins") == 1))["model_id"].to_list() if bins > 1 else []
     if one_bin:
-        yield f"all confidences are in one bin: {_listed(one_bin)}; the ece only compares their mean with the accuracy"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more
+        yield f"all confidences are in one bin: {listed(one_bin)}; the ece only compares their mean with the accuracy"
 
 
 def point_figures(pairs: pl.DataFrame) -> tuple[float | None, float | None]:

@@ -92,8 +92,8 @@ def design_of(*, weighting: Weighting | By, cluster: By | None, rows: pl.DataFra
 
     ``metadata.<key>`` weighs tasks: the mean is that of the task means, each by its weight, and equal weights are
     ``"task"``. Anything else weighs samples, within their task and beyond: a task counts as much as its samples
-    together, and equal weights are ``"sample"``. A weight of 0 leaves a sample, or a task, out, of
-    wins too, which no weight else changes.
+    together, and equal weights are ``"sample"``. A weight of 0 leaves a sample, or a task, out as
+    if it were not there, of win rates too, which other weights do not change.
 
     Args:
         weighting: ``task``, ``sample``, or what weighs.

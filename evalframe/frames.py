@@ -14,6 +14,7 @@ from evalframe.disk import atomic_path
 from evalframe.errors import Fault, SchemaError
 
 DType = pl.DataType | type[pl.DataType]
+MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,12 @@ class Noted(pl.DataFrame):
     def _repr_html_(self, **options: Any) -> str:
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return notes + super()._repr_html_(**options)
+
+
+def listed(texts: Sequence[str | None]) -> str:
+    """Name a few things, for a note, and how many more there are; null is ``(none)``."""
+    shown = ["(none)" if text is None else text for text in texts[:MOST_LISTED]]
+    return ", ".join(shown) + (f" and {len(texts) - MOST_LISTED} more" if len(texts) > MOST_LISTED else "")
 
 
 def empty(schema: FrameSchema) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import polars as pl
 
 from evalframe.errors import EvalframeError, Fault, OptionError, SchemaError
 from evalframe.fields import has_path, known_paths, read_field
+from evalframe.frames import listed
 from evalframe.registry import suggestion
 from evalframe.schemas import CALL_KEY, ROWS, SAMPLES, TEXTS
 
@@ -20,7 +21,6 @@ By = str | pl.Expr | Sequence[str | pl.Expr]
 SAMPLE_KEY = ROWS.key
 FIELDS = ("row.", "metadata.")
 ROWS_FOR_NAMES = 200  # looked into for the nearest field, where one is in no row
-LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def slicers_of(by: By, *, option: str = "by") -> list[Slicer]:
     if not given:
         faults.append(Fault(option, "missing", "is empty", 'name a column: by="row.subject"'))
     if faults:
-        raise OptionError.of(faults, what="slices")
+        raise OptionError.of(faults, what=option)
     return slicers
 
 
@@ -123,7 +123,7 @@ def sample_values(option: str, given: str | pl.Expr, *, rows: pl.DataFrame) -> t
     values = rows.with_columns(table["text"].alias(name) for name, table in read.items())
     if slicer.expression is None and slicer.name in read:
         values = values.with_columns(_tags(read[slicer.name]).alias(slicer.label))
-    found = _labelled([slicer], values)[slicer.label]
+    found = _labelled([slicer], values, option)[slicer.label]
     if found.dtype == TEXTS:
         remedy = "a sample has one; take one of the list: pl.col(…).list.first()"
         raise _refused(option, "bad_type", f"{slicer.name!r} is a list in some rows", remedy)
@@ -162,7 +162,7 @@ def group_values(
     of_rows = dict.fromkeys(name for s in slicers for name in s.columns if name not in wanted and not _is_field(name))
     faults += [_unknown(name, rows) for name in of_rows if name not in rows.columns]
     if faults:
-        raise OptionError.of(faults, what="slices")
+        raise OptionError.of(faults, what="by")
     values = rows.select(*SAMPLE_KEY, *(name for name in of_rows if name not in SAMPLE_KEY)).with_columns(
         *(table["text"].alias(name) for name, table in read.items()),
         *(_tags(read[s.name]).alias(s.label) for s in slicers if s.expression is None and s.name in read),
@@ -239,7 +239,7 @@ def _column(name: str, source: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFram
     return source.select(*CALL_KEY, name)
 
 
-def _labelled(slicers: Sequence[Slicer], values: pl.DataFrame) -> pl.DataFrame:
+def _labelled(slicers: Sequence[Slicer], values: pl.DataFrame, option: str = "by") -> pl.DataFrame:
     """Add each slicer's values: text, or where they are lists, distinct texts, an empty list being one null."""
     for slicer in slicers:
         label = slicer.label
@@ -249,7 +249,7 @@ def _labelled(slicers: Sequence[Slicer], values: pl.DataFrame) -> pl.DataFrame:
                 values = values.with_columns(made.alias(label))
             values = values.with_columns(_as_text(pl.col(label), values.schema[label]))
         except pl.exceptions.PolarsError as error:
-            raise OptionError(f"slices: by {slicer.name!r} can not be computed: {error}") from error
+            raise OptionError(f"{option} {slicer.name!r} can not be computed: {error}") from error
     return values
 
 
@@ -286,9 +286,3 @@ def _overlap_notes(slicers: Sequence[Slicer], labelled: pl.DataFrame, what: str)
         several = (labelled[slicer.label].list.len() > 1).sum()
         if several:
             yield f"{slicer.name}: {several} of {labelled.height} {what} have several values and count in each"
-
-
-def listed(texts: Sequence[str | None]) -> str:
-    """List a few texts, for a note; null is ``(none)``."""
-    shown = ["(none)" if text is None else text for text in texts[:LISTED]]
-    return ", ".join(shown) + (f" and {len(texts) - LISTED} more" if len(texts) > LISTED else "")

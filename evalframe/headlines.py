@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 
@@ -48,27 +47,40 @@ def check_options(what: str, *, has_rows: bool = False, **given: object) -> None
         has_rows: There are rows, so that ``weighting`` may name a column of them.
         **given: The options.
     """
-    allowed = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
+    words = {"weighting": ("task", "sample"), "failures": ("omit", "zero"), "ties": ("split", "all")}
     also = {"weighting": ", or give rows= and name a column of them"}
-    faults = [
-        Fault(name, "bad_value", f"is {value!r}", f"use {' or '.join(map(repr, allowed[name]))}{also.get(name, '')}")
-        for name, value in given.items()
-        if name in allowed
-        and not (has_rows and name == "weighting")
-        and not (isinstance(value, str) and value in allowed[name])
-    ]
-    types: dict[str, tuple[Any, str]] = {
-        "metric": (str | None, "name one metric id"), "seed": (int, "give a whole number"),
-        "common": (bool, "use True or False"),
+    types = {
+        "metric": ((str, type(None)), "name one metric id"), "seed": ((int,), "give a whole number"),
+        "common": ((bool,), "use True or False"),
     }  # fmt: skip
-    faults += [
-        Fault(name, "bad_type", f"is {value!r}", types[name][1])
-        for name, value in given.items()
-        if name in types
-        and not (isinstance(value, types[name][0]) and (name == "common" or not isinstance(value, bool)))
-    ]
+    faults = []
+    for name, value in given.items():
+        if name in types:
+            allowed, remedy = types[name]
+            if type(value) not in allowed:  # the very type: True is no seed
+                faults.append(Fault(name, "bad_type", f"is {value!r}", remedy))
+        elif not (has_rows and name == "weighting") and not (isinstance(value, str) and value in words[name]):
+            remedy = f"use {' or '.join(map(repr, words[name]))}{also.get(name, '')}"
+            faults.append(Fault(name, "bad_value", f"is {value!r}", remedy))
     if faults:
         raise OptionError.of(faults, what=what)
+
+
+def refuse_without_rows(lacking: pl.DataFrame) -> None:
+    """Refuse samples that were called and have no row, where each must have one.
+
+    Args:
+        lacking: ``task_id`` and ``sample_index`` of them; none is fine.
+
+    Raises:
+        SchemaError: Says how many, which is first and what to give.
+    """
+    if lacking.height:
+        task, sample = lacking.select("task_id", "sample_index").sort("task_id", "sample_index").row(0)
+        raise SchemaError(
+            f"{lacking.height} samples that were called have no row, first task_id={task} sample_index={sample}; "
+            "give all rows of the run"
+        )
 
 
 def registered(name: str) -> Metric | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evalframe.errors import SchemaError
+from evalframe.headlines import refuse_without_rows
 from evalframe.metrics import Array
 from evalframe.registry import METRICS
 from evalframe.schemas import MODEL_ID, SAMPLE_INDEX, TASK_ID
@@ -106,13 +106,7 @@ def _of_units(units: pl.DataFrame, of_samples: pl.DataFrame | None) -> dict[str,
     told = units.join(
         of_samples.with_columns(has_row=True), on=["task_id", "sample_index"], how="left", maintain_order="left"
     )
-    lacking = told.filter(pl.col("has_row").is_null())
-    if lacking.height:
-        task, sample = lacking.select("task_id", "sample_index").row(0)
-        raise SchemaError(
-            f"{lacking.height} samples that were called have no row, first task_id={task} sample_index={sample}; "
-            "give all rows of the run"
-        )
+    refuse_without_rows(told.filter(pl.col("has_row").is_null()))
     found: dict[str, Any] = {}
     if "weight" in told.columns:
         weights = told["weight"].to_numpy()

@@ -79,7 +79,8 @@ def pairwise(
     null where the differences do not vary. Fewer than two models give an empty frame.
 
     Raises:
-        SchemaError: A frame is not what it is called, or a task of the scores has no rows.
+        SchemaError: A frame is not what it is called, or a task of the scores has no rows; with ``cluster`` or a column
+            of weights, a sample has none.
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
             without ``rows``; a weight is null, negative or no number.
     """
@@ -93,9 +94,7 @@ def pairwise(
     cells = unit_cells(scores, choice)
     mean_of = choice.filter(in_one_mean(choice, cells)) if metric is None else choice
     models = tuple(scores["model_id"].unique().sort())
-    units = unit_matrices(
-        scores, cells, mean_of, models, weighting=design.weighting, of_samples=design.of_samples
-    )  # fmt: skip
+    units = unit_matrices(scores, cells, mean_of, models, weighting=design.weighting, of_samples=design.of_samples)
 
     pairs = list(combinations(range(len(models)), 2))
     # pairs are taken in blocks: tables of units by pairs would not be bounded; all blocks see the same draws
@@ -132,9 +131,10 @@ def _compare(
         if units.clustered or units.weighted:
             resampled = diff[some] + uncertain.widening()[some] * (resampled - diff[some])
         lo[some], hi[some] = np.where(varies, interval(resampled), np.nan)
-        if _within_one(units):
+        within_one = _within_one(units)
+        if within_one:
             lo, hi = np.clip(lo, -1, 1), np.clip(hi, -1, 1)
-        if _within_one(units) and not units.parts:
+        if within_one and not units.parts:
             n_drawn = sum(((s.columns[..., -1] > 0).sum(axis=0) for s in strata), np.zeros(len(pairs), np.int64))
             for pair in some[~varies & (n_drawn[some] > 1)]:  # rare: pairs whose differences are all equal
                 lo[pair], hi[pair] = equal_differences(float(diff[pair]), int(n_drawn[pair]))

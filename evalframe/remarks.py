@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
+from evalframe.frames import listed
 from evalframe.metrics import Array
 from evalframe.units import Units
 
 TIE = 1e-12
-MOST_NAMES = 5
 
 
 def leaderboard_notes(units: Units, *, left_out: pl.DataFrame, failures_count: bool) -> Iterator[str]:
@@ -23,21 +23,21 @@ def leaderboard_notes(units: Units, *, left_out: pl.DataFrame, failures_count: b
         failures_count: Failed samples count as the worst score already.
     """
     if left_out.height:
-        tasks = _listed([f"{task} ({metric})" for task, metric in left_out.select("task_id", "metric").iter_rows()])
+        tasks = listed([f"{task} ({metric})" for task, metric in left_out.select("task_id", "metric").iter_rows()])
         yield (
             f"not in the combined mean, because lower is better or scores leave [0, 1]: {tasks}; "
             "rank a metric alone with metric="
         )
     scored: Array = np.sum(~np.isnan(units.scores), axis=0)
     if len(set(scored[scored > 0].tolist())) > 1 and not failures_count:
-        counts = _listed([f"{model} {n}" for model, n in zip(units.models, scored, strict=True)])
+        counts = listed([f"{model} {n}" for model, n in zip(units.models, scored, strict=True)])
         yield (
             f"models have scores of different numbers of samples ({counts}, of {len(units.scores)}); "
             "common=True compares them on the same ones"
         )
     if not failures_count and (turned := _turned_by_failures(units)):
         yield (
-            f"the order would change if failed samples had been right: {_listed(turned)}; "
+            f"the order would change if failed samples had been right: {listed(turned)}; "
             'failures="zero" counts them as the worst score, rerun them to know'
         )
 
@@ -70,6 +70,9 @@ def cluster_notes(units: Units, cluster: str | None, few: int) -> Iterator[str]:
     if not units.clustered:
         yield f"no two samples share {cluster}: each is drawn by itself, as without cluster="
         return
+    if n == 1:
+        yield f"all samples are of one cluster ({cluster}), which tells nothing of others: there is no interval"
+        return
     yield f"intervals and tests draw {n} clusters ({cluster}), not {n_units} samples"
     if n < few:
         yield (
@@ -95,15 +98,10 @@ def pair_notes(units: Units, compared: pl.DataFrame, few: int) -> Iterator[str]:
     if lacking:
         yield (
             "samples that only one of two models has a score of are in no difference, and failures are seldom by "
-            f"chance: {_listed(lacking)}"
+            f"chance: {listed(lacking)}"
         )
     short = compared.filter((pl.col("n_pairs") > 0) & (pl.col("n_pairs") < few))
     if short.height:
         named = short.select("model_a", "model_b", "n_pairs").iter_rows()
-        pairs = _listed([f"{a} and {b} ({n})" for a, b, n in named])
+        pairs = listed([f"{a} and {b} ({n})" for a, b, n in named])
         yield f"few common samples (under {few}): {pairs}; intervals are rough"
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(names[:MOST_NAMES]) + more

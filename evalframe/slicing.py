@@ -12,10 +12,9 @@ from typing import Any
 import polars as pl
 
 from evalframe.designs import asked_of
-from evalframe.errors import SchemaError
-from evalframe.frames import FrameSchema, Noted, check
-from evalframe.groups import FIELDS, SAMPLE_KEY, By, Grouped, Slicer, columns_of_calls, group_values, listed, slicers_of
-from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order
+from evalframe.frames import FrameSchema, Noted, check, listed
+from evalframe.groups import FIELDS, SAMPLE_KEY, By, Grouped, Slicer, columns_of_calls, group_values, slicers_of
+from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order, refuse_without_rows
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALL_KEY, GENERATIONS, LEADERBOARD, ROWS, SAMPLES, SCORES, SLICES, TASK_METRICS
 from evalframe.standings import batch_values, ranked_groups
@@ -122,13 +121,7 @@ def _json_columns(slicers: Sequence[Slicer], rows: pl.DataFrame) -> set[str]:
 
 
 def _check_rows(calls: pl.DataFrame, rows: pl.DataFrame) -> None:
-    lacking = calls.select(SAMPLE_KEY).unique().join(rows, on=SAMPLE_KEY, how="anti").sort(SAMPLE_KEY)
-    if lacking.height:
-        task, sample = lacking.row(0)
-        raise SchemaError(
-            f"{lacking.height} samples that were called have no row, first task_id={task} sample_index={sample}; "
-            "give all rows of the run"
-        )
+    refuse_without_rows(calls.select(SAMPLE_KEY).unique().join(rows, on=SAMPLE_KEY, how="anti"))
 
 
 def _numbered(

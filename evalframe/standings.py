@@ -85,7 +85,7 @@ def leaderboard(
         metric: Rank this metric over the tasks that average it, whatever its direction and range.
         weighting: ``task``: each task counts the same; ``sample``: each sample does; ``metadata.<key>``: tasks count
             by a number; ``row.<field>``, a column of the rows or an expression: samples do, and a task counts as much
-            as its samples. Numbers are 0 or more. Win rates count each unit the same.
+            as its samples. Numbers are 0 or more, 0 leaves out. Win rates count each unit that is left the same.
         cluster: What samples share that are not independent of each other, such as ``row.passage_id``: a field, a
             column of the rows or an expression over them. A null is a cluster of its own.
         failures: ``omit``: failed samples are in no mean; ``zero``: they count as the metric's worst score, so that
@@ -104,7 +104,8 @@ def leaderboard(
     Nulls: a model without a score has null rank, mean and interval; ``win_rate`` is null without common units.
 
     Raises:
-        SchemaError: A frame is not what it is called, or a task of the scores has no rows.
+        SchemaError: A frame is not what it is called, or a task of the scores has no rows; with ``cluster`` or a column
+            of weights, a sample has none.
         OptionError: An option has no such value; no task has ``metric``; several metrics without ``rows``; ``cluster``
             without ``rows``; a weight is null, negative or no number.
     """

@@ -35,7 +35,7 @@ NEIGHBOURS = {
     "units": {"headlines"},
     "remarks": {"units"},
     "designs": {"groups", "headlines", "units"},
-    "matrices": {"units"},
+    "matrices": {"headlines", "units"},
     "tallies": {"calibrating"},
     "standings": {"headlines", "units", "matrices", "tallies", "remarks", "designs"},
     "pairs": {"headlines", "units", "matrices", "remarks", "designs"},

@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 from evalframe.errors import OptionError, SchemaError
 from evalframe.frames import from_records
 from evalframe.pairs import pairwise
+from evalframe.registry import METRICS
 from evalframe.schemas import ROWS, SCORES, TASK_METRICS
 from evalframe.slicing import slices
 from evalframe.standings import leaderboard
@@ -264,3 +265,23 @@ def test_ranks_have_no_interval_where_no_mean_varies() -> None:
     board = leaderboard(one_sample, rows=rows_of({"v": [1]}), **FAST)
     assert board["rank"].to_list() == [1, 2]
     assert board["rank_lo"].to_list() == [None, None]
+
+
+def test_a_difference_of_aggregates_stays_within_their_range() -> None:
+    """Few samples of very unlike weight widen the interval beyond 1, where no difference of BLEU can be."""
+    targets = ["a b c d e f", "g h i j k l", "m n o p q r", "s t u v w x"]
+    predictions = {"a": [*targets[:3], ""], "b": [""] * 4}
+    measure = METRICS.get("corpus_bleu_4").measure
+    records = []
+    for model, texts in predictions.items():
+        measured = measure(pl.DataFrame({"prediction": texts, "targets": [[target] for target in targets]}))
+        for i, (score, parts) in enumerate(measured.select("score", "parts").iter_rows()):
+            records.append({
+                "model_id": model, "task_id": "t", "sample_index": i, "repeat": 0, "metric": "corpus_bleu_4",
+                "score": score, "fate": "scored", "parts": parts,
+            })  # fmt: skip
+    rows = rows_of({"t": [9, 1, 1, 2]}).with_columns(
+        metrics=pl.lit([{"id": "corpus_bleu_4", "aggregation": "mean", "higher_is_better": True}])
+    )
+    pair = pairwise(from_records(records, SCORES).sort(SCORES.key), rows=rows, weighting="row.weight", **FAST)
+    assert pair["diff_mean"].item() < pair["ci_hi"].item() <= 1.0
