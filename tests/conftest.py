@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     return ROOT / "fixtures"
+
+
+@pytest.fixture
+def new_threads():
+    """Give the threads that were started since the test began and still live.
+
+    Not a difference of counts: a thread of an earlier test that ends in the meantime would hide, or be taken for, one.
+    """
+    before = set(threading.enumerate())
+    return lambda: set(threading.enumerate()) - before
 
 
 @pytest.fixture

@@ -187,10 +187,9 @@ def awaited_from_a_loop(work):
 @pytest.mark.parametrize(
     "where", [in_the_script, in_a_worker_thread, inside_a_running_loop, awaited_from_a_loop], ids=lambda f: f.__name__
 )
-def test_C075_works_wherever_it_is_called_and_twice(run, where, parallel) -> None:
-    before = threading.active_count()
+def test_C075_works_wherever_it_is_called_and_twice(run, new_threads, where, parallel) -> None:
     frames = [where(lambda: run(answer_upper, 30, parallel=parallel)) for _ in range(2)]
     for generations in frames:
         assert generations["output_text"][3] == "QUESTION 3"
         assert generations.height == 30
-    assert threading.active_count() == before
+    assert not new_threads()

@@ -46,14 +46,13 @@ def test_a_slow_run_gets_a_line_now_and_then() -> None:
     assert [line.split()[0] for line in stream.getvalue().splitlines()][:3] == ["3/1000", "6/1000", "9/1000"]
 
 
-def test_a_terminal_gets_a_bar_and_no_thread_stays() -> None:
+def test_a_terminal_gets_a_bar_and_no_thread_stays(new_threads) -> None:
     stream = Terminal()
-    before = threading.active_count()
     with Progress(10, stream=stream) as progress:
         progress.add(4)
         progress.add(6, failed=2)
         progress.say("a word")
-        assert threading.active_count() == before
+        assert not new_threads()
     shown = stream.getvalue()
     assert "10/10" in shown
     assert "2 failed" in shown

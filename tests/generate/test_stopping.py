@@ -46,7 +46,7 @@ def test_a_stop_finishes_what_is_in_flight_and_records_the_rest_as_skipped(make_
 
 @pytest.mark.parametrize("parallel", [True, False])
 def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
-    make_rows, Model, journal, monkeypatch, parallel
+    make_rows, Model, journal, monkeypatch, new_threads, parallel
 ) -> None:
     crews = []
 
@@ -62,25 +62,24 @@ def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
         return Generation("paid for")
 
     monkeypatch.setattr(lanes, "_Crew", Crew)
-    model, before = Model(answer), threading.active_count()
+    model = Model(answer)
     with pytest.raises(KeyboardInterrupt):
         run(make_rows({"a": 40}), [model], journal, concurrency=3, parallel=parallel)
-    assert threading.active_count() == before
+    assert not new_threads()
     generations = check(journal.generations(), GENERATIONS)
     assert 1 <= len(model.seen) <= 3
     assert generations["output_text"].count() == len(model.seen)
     assert generations["status"].value_counts(sort=True).rows()[0] == ("skipped", 40 - len(model.seen))
 
 
-def test_an_error_of_the_journal_ends_the_run_and_no_thread_is_left(make_rows, Model, journal) -> None:
+def test_an_error_of_the_journal_ends_the_run_and_no_thread_is_left(make_rows, Model, journal, new_threads) -> None:
     def answer(prompt, task):
         journal.close()
         return Generation("x")
 
-    before = threading.active_count()
     with pytest.raises(RunFolderError, match="journal"):
         run(make_rows({"a": 30}), [Model(answer)], journal)
-    assert threading.active_count() == before
+    assert not new_threads()
 
 
 def test_missing_calls_are_recorded_and_counted(rows, Model, journal, make_rows) -> None:
