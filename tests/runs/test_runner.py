@@ -14,10 +14,10 @@ import pytest
 
 import evalframe as ef
 from evalframe import schemas
+from evalframe.advice import SettingWarning
 from evalframe.errors import DatasetError, ManifestError, NotBuiltError, OptionError, RunFolderError, SandboxError
 from evalframe.frames import check
 from evalframe.prompts import MissingFieldWarning
-from evalframe.runner import SettingWarning
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 TIMES = ["started_at", "latency_seconds"]

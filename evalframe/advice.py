@@ -1,0 +1,55 @@
+"""What a user should hear before a run begins: settings that do not do what a reader of them would expect."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import polars as pl
+
+from evalframe.adapters.replay import Replay
+from evalframe.manifest.generation import GenerationSettings
+from evalframe.models import Model
+from evalframe.options import RunOptions
+
+
+class SettingWarning(UserWarning):
+    """A setting does not do what a reader of it would expect."""
+
+
+def warn_of_settings(options: RunOptions, settings: GenerationSettings) -> None:
+    """Say which settings are idle in this version, and that repeats at temperature 0 say little."""
+    if _most_repeats(options) > 1 and settings.temperature == 0:
+        warnings.warn(
+            "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
+            SettingWarning, stacklevel=3,
+        )  # fmt: skip
+    given = settings.model_fields_set
+    idle = [name for name in ("timeout_seconds", "max_retries", "max_empty_retries") if name in given]
+    if idle:
+        warnings.warn(
+            f"{', '.join(idle)}: recorded, and not enforced by this version, which makes one attempt a call; "
+            "adapters are told the time-out as task.deadline",
+            SettingWarning, stacklevel=3,
+        )  # fmt: skip
+
+
+def warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOptions) -> None:
+    """Say where stored outputs fit no sample: ids that differ look like a model that failed everywhere."""
+    chosen = options.task_ids is not None or options.max_samples_per_task is not None
+    for model in models:
+        if not isinstance(model.adapter, Replay):
+            continue
+        unused = model.adapter.unused(rows, n_repeats=_most_repeats(options))
+        if unused.height == len(model.adapter) or (unused.height and not chosen):
+            example = ", ".join(f"{name} {value!r}" for name, value in unused.row(0, named=True).items())
+            theirs = ", ".join(sorted(rows["task_id"].unique())[:3])
+            warnings.warn(
+                f"{model.adapter.model_id}: {unused.height} of {len(model.adapter)} stored outputs fit no call of this "
+                f"run, the first: {example}; the run's tasks: {theirs}",
+                SettingWarning, stacklevel=3,
+            )  # fmt: skip
+
+
+def _most_repeats(options: RunOptions) -> int:
+    return options.repeats if isinstance(options.repeats, int) else max(options.repeats.values(), default=1)

@@ -1,0 +1,107 @@
+"""What ``run.json`` says of a run, and whether its folder still is what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from evalframe import __version__
+from evalframe.errors import RunFolderError, VersionMismatch
+from evalframe.generate.journal import Journal
+from evalframe.manifest.generation import GenerationSettings
+from evalframe.manifest.suite import parse_suite
+from evalframe.manifest.version import suite_version
+from evalframe.models import Model
+from evalframe.options import RunOptions
+from evalframe.planning import Plan
+from evalframe.sandbox.launch import layers
+from evalframe.store import FORMAT_VERSION, RunFolder, new_run_id
+
+PACKAGES = ("polars", "numpy", "datasets", "rapidfuzz", "pydantic")
+
+
+def new_record(
+    plan: Plan, *, kind: str, options: RunOptions, settings: GenerationSettings, models: Sequence[Model]
+) -> dict[str, Any]:
+    """Give what ``run.json`` says of a run; nothing in it is a secret, because keys are read by adapters alone."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "run_id": new_run_id(),
+        "kind": kind,
+        "status": "running",
+        "started_at": now(),
+        "ended_at": None,
+        "wall_seconds": 0.0,
+        "version": plan.version,
+        "parts": plan.parts,
+        "content_hashes": plan.content_hashes,
+        "bad_tasks": list(plan.bad_tasks),
+        "models": [
+            {
+                "model_id": model.adapter.model_id,
+                "adapter": f"{type(model.adapter).__module__}.{type(model.adapter).__qualname__}",
+                "model_version": getattr(model.adapter, "model_version", None),
+                "spec": model.spec if isinstance(model.spec, str | None) else dict(model.spec),
+            }
+            for model in models
+        ],
+        "options": options.recorded(),
+        "generation": settings.model_dump(exclude_none=True),
+        "metadata": dict(options.metadata),
+        "sandbox_layers": layers(),
+        "environment": {
+            "evalframe": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "packages": {name: metadata.version(name) for name in PACKAGES},
+        },
+    }
+
+
+def check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunOptions) -> None:
+    """Refuse a folder whose manifest or rows are not those that the run began with.
+
+    Raises:
+        VersionMismatch: Names the file.
+    """
+    if record["kind"] == "suite":
+        suite = parse_suite(folder.manifest(), where=str(folder.path / "manifest.json"), limits=options.limits)
+        if suite_version(suite, content_hashes=record["content_hashes"]).version != record["version"]:
+            raise VersionMismatch(f"{folder.path / 'manifest.json'} was changed since the run began; start a new run")
+    if digest(folder) != record["rows_digest"]:
+        raise VersionMismatch(f"{folder.path / 'rows.parquet'} was changed since the run began; start a new run")
+
+
+def check_journal(folder: RunFolder, record: Mapping[str, Any]) -> None:
+    """Refuse to make paid calls again because the journal that held them is gone."""
+    if not folder.journal_path.is_file():
+        raise RunFolderError(f"{folder.journal_path} is missing: the finished calls are not known; start a new run")
+    with Journal.open(folder.journal_path) as journal:
+        n_there, n_wanted = journal.done().height, record.get("n_finished", 0)
+    if n_there < n_wanted:
+        raise RunFolderError(
+            f"{folder.journal_path} has {n_there} finished calls where the run had {n_wanted}; bring the file back, or "
+            "start a new run"
+        )
+
+
+def digest(folder: RunFolder) -> str:
+    """Hash the rows of a run as they are on disk."""
+    try:
+        return hashlib.blake2b((folder.path / "rows.parquet").read_bytes(), digest_size=16).hexdigest()
+    except OSError as error:
+        raise RunFolderError(f"{folder.path / 'rows.parquet'} can not be read: {error.strerror}") from None
+
+
+def model_ids(record: Mapping[str, Any]) -> list[str]:
+    """Name the models of a run, in order."""
+    return [model["model_id"] for model in record["models"]]
+
+
+def now() -> str:
+    """Give the time of day as ``run.json`` has it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

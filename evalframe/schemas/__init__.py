@@ -1,0 +1,72 @@
+"""Every frame of evalframe, declared once: column, type, unit, nulls and meaning.
+
+The pipeline: ROWS -> GENERATIONS -> ANSWERS -> GRADES -> SCORES -> TASK_METRICS, LEADERBOARD, PAIRWISE, ...
+A call's outcome, what was read from it, what a grader said of it and the numbers are separate frames, because they
+fail and are repeated separately.
+"""
+
+from __future__ import annotations
+
+from evalframe.schemas.calls import (
+    ANSWERS,
+    GENERATIONS,
+    GRADES,
+    JUDGE_CALLS,
+    RECORDS,
+    ROWS,
+    SAMPLES,
+    SCORES,
+    TASK_METRICS,
+)
+from evalframe.schemas.columns import (
+    CALL,
+    CALL_KEY,
+    FATE_COUNTS,
+    INSTANT,
+    METRIC_CHOICES,
+    MODEL_ID,
+    SAMPLE_INDEX,
+    TASK_ID,
+    TEXTS,
+)
+from evalframe.schemas.figures import (
+    CALIBRATION,
+    LEADERBOARD,
+    PAIRWISE,
+    PASS_AT_K,
+    RELIABILITY,
+    SLICES,
+)
+
+ALL = (
+    RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES,
+    LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K,
+)  # fmt: skip
+
+__all__ = [
+    "ALL",
+    "ANSWERS",
+    "CALIBRATION",
+    "CALL",
+    "CALL_KEY",
+    "FATE_COUNTS",
+    "GENERATIONS",
+    "GRADES",
+    "INSTANT",
+    "JUDGE_CALLS",
+    "LEADERBOARD",
+    "METRIC_CHOICES",
+    "MODEL_ID",
+    "PAIRWISE",
+    "PASS_AT_K",
+    "RECORDS",
+    "RELIABILITY",
+    "ROWS",
+    "SAMPLES",
+    "SAMPLE_INDEX",
+    "SCORES",
+    "SLICES",
+    "TASK_ID",
+    "TASK_METRICS",
+    "TEXTS",
+]
