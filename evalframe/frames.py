@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -15,6 +16,7 @@ from evalframe.errors import Fault, SchemaError
 
 DType = pl.DataType | type[pl.DataType]
 MOST_LISTED = 5
+MOST_COLUMNS = 10  # of a frame that is printed whole in a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class FrameSchema:
 class Noted(pl.DataFrame):
     """A frame with remarks that a reader of its figures should see; what is derived from it is an ordinary frame.
 
+    Printed, one of up to ten columns is shown whole.
+
     Attributes:
         notes: One sentence each; shown above the table in a notebook and under it in a terminal.
     """
@@ -115,7 +119,9 @@ class Noted(pl.DataFrame):
         return noted
 
     def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"note: {note}" for note in self.notes)])
+        whole = pl.Config(tbl_cols=MOST_COLUMNS) if self.width <= MOST_COLUMNS else nullcontext()
+        with whole:
+            return "\n".join([super().__str__(), *(f"note: {note}" for note in self.notes)])
 
     def __repr__(self) -> str:
         return str(self)

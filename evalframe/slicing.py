@@ -16,7 +16,7 @@ from evalframe.frames import FrameSchema, Noted, check, listed
 from evalframe.groups import FIELDS, SAMPLE_KEY, By, Grouped, Slicer, columns_of_calls, group_values, slicers_of
 from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order, refuse_without_rows
 from evalframe.limits import DEFAULT_LIMITS, Limits
-from evalframe.schemas import CALL_KEY, GENERATIONS, LEADERBOARD, ROWS, SAMPLES, SCORES, SLICES, TASK_METRICS
+from evalframe.schemas import CALL_KEY, GENERATIONS, ROWS, SAMPLES, SCORES, SLICES, TASK_METRICS
 from evalframe.standings import batch_values, ranked_groups
 
 
@@ -211,7 +211,7 @@ def _assembled(boards: pl.DataFrame, groups: pl.DataFrame, units: pl.DataFrame, 
         .with_columns(small=pl.col("n_units") < limits.small_group_units)
     )
     categories = sorted(name for name in together.columns if name.startswith("category."))
-    return together.select("group", *labels, "n_units", "small", *LEADERBOARD.names, *categories)
+    return together.select(*labels, *SLICES.names, *categories)
 
 
 def _small_notes(shown: pl.DataFrame, limits: Limits) -> Iterator[str]:

@@ -126,3 +126,10 @@ def test_notes_are_shown_and_do_not_change_the_frame() -> None:
     assert repr(noted).endswith("note: <b> is not a tag here")
     assert noted._repr_html_().startswith("<p>&lt;b&gt; is not a tag here</p>")
     assert type(noted.sort("owner")) is pl.DataFrame
+
+
+def test_a_noted_frame_of_ten_columns_is_printed_whole_and_a_wider_one_is_not() -> None:
+    for n, whole in ((10, True), (11, False)):
+        shown = repr(frames.Noted.of(pl.DataFrame({f"c{i}": [i] for i in range(n)}), []))
+        assert ("c4" in shown) is whole
+        assert ("…" in shown) is not whole

@@ -7,17 +7,18 @@ import polars as pl
 from evalframe.frames import Column, FrameSchema
 from evalframe.schemas.columns import FATE_COUNTS, MODEL_ID, amount, count, share
 
+# what a reader looks for first stands first: a terminal shows the first four columns of a wide frame, and the last
 LEADERBOARD = FrameSchema(
     "leaderboard",
     "one model, best first",
     (
-        count("rank", "1-based; ties within 1e-12 share it; null: no score", nullable=True),
-        count("rank_lo", "best rank in the 95 % interval; null: no mean varies", nullable=True),
-        count("rank_hi", "worst rank in the 95 % interval; null: no mean varies", nullable=True),
         MODEL_ID,
         Column("mean_score", pl.Float64, "mean over tasks of the task values; null: nothing scored", nullable=True),
         Column("mean_ci_lo", pl.Float64, "lower end of the 95 % interval; null: none", nullable=True),
         Column("mean_ci_hi", pl.Float64, "upper end of the 95 % interval; null: none", nullable=True),
+        count("rank", "1-based; ties within 1e-12 share it; null: no score", nullable=True),
+        count("rank_lo", "best rank in the 95 % interval; null: no mean varies", nullable=True),
+        count("rank_hi", "worst rank in the 95 % interval; null: no mean varies", nullable=True),
         Column("ci_method", pl.String, "how it was made: [cluster, weighted] bootstrap or wilson, or none and why"),
         share("win_rate", "share of common units on which this model is best, ties shared; null: none in common"),
         count("tasks_completed", "tasks with at least one scored sample"),
@@ -102,12 +103,13 @@ SLICES = FrameSchema(
     "slices",
     "one model in one group: its leaderboard there",
     (
-        count("group", "0-based number of the group, in order of its values"),
-        count("n_units", "samples of the group that the model has a score for: what its mean rests on"),
-        Column("small", pl.Boolean, "n_units is under 10 (limits.small_group_units)"),
-        *LEADERBOARD.columns,
         Column("by.", pl.String, "the group's value of what was sliced by, as text; null: missing, null or an empty "
                "list", nullable=True, family=True),
+        *LEADERBOARD.columns[:4],
+        count("n_units", "samples of the group that the model has a score for: what its mean rests on"),
+        Column("small", pl.Boolean, "n_units is under 10 (limits.small_group_units)"),
+        count("group", "0-based number of the group, in order of its values"),
+        *LEADERBOARD.columns[4:],
     ),
     key=("group", "model_id"),
     ordered=False,
