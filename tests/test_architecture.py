@@ -43,7 +43,7 @@ NEIGHBOURS = {
     "calibrating": {"headlines"},
     "slicing": {"groups", "headlines", "standings", "designs"},
     "passing": {"headlines", "standings", "units"},
-    "comparing": {"pairs"},
+    "comparing": {"headlines", "pairs", "standings"},
     "schemas": set(),
 }
 WIRING = {name for name, storey in STOREYS.items() if storey >= 5}

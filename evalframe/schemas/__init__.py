@@ -31,6 +31,8 @@ from evalframe.schemas.columns import (
 )
 from evalframe.schemas.figures import (
     CALIBRATION,
+    COMPARISON,
+    DIFFERENCES,
     LEADERBOARD,
     PAIRWISE,
     PASS_AT_K,
@@ -40,7 +42,8 @@ from evalframe.schemas.figures import (
 
 ALL = (
     RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES,
-    LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K,
+    LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K, COMPARISON,
+    DIFFERENCES,
 )  # fmt: skip
 
 __all__ = [
@@ -49,6 +52,8 @@ __all__ = [
     "CALIBRATION",
     "CALL",
     "CALL_KEY",
+    "COMPARISON",
+    "DIFFERENCES",
     "FATE_COUNTS",
     "GENERATIONS",
     "GRADES",

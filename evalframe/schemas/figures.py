@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import polars as pl
 
 from evalframe.frames import Column, FrameSchema
-from evalframe.schemas.columns import FATE_COUNTS, MODEL_ID, amount, count, share
+from evalframe.schemas.columns import FATE_COUNTS, METRIC, MODEL_ID, REPEAT, TASK_ID, amount, count, share
+from evalframe.words import Fate
 
 # what a reader looks for first stands first: a terminal shows the first four columns of a wide frame, and the last
 LEADERBOARD = FrameSchema(
@@ -132,3 +135,52 @@ PASS_AT_K = FrameSchema(
     ),
     key=("model_id", "k"),
 )
+
+_CHANGES = ("broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same")
+
+COMPARISON = FrameSchema(
+    "comparison",
+    "one call of two runs, aligned by sample_id: what changed first",
+    (
+        Column("model_a", pl.String, "the model in the first run"),
+        Column("model_b", pl.String, "the model in the second run"),
+        TASK_ID,
+        Column("sample_id", pl.String, "the sample, in both runs"),
+        REPEAT,
+        Column("change", pl.String, "fixed, broken: correct turned; better, worse: the score did; unscored: a side has "
+               "a call without a score; only_a, only_b: one side has no such call; same", allowed=_CHANGES),
+        Column("extracted_a", pl.String, "the answer in the first run; null: none", nullable=True),
+        Column("extracted_b", pl.String, "the answer in the second run; null: none", nullable=True),
+        Column("target", pl.String, "the target, the second run's where it has one; null: none", nullable=True),
+        METRIC,
+        Column("score_a", pl.Float64, "null: none", nullable=True),
+        Column("score_b", pl.Float64, "null: none", nullable=True),
+        Column("correct_a", pl.Boolean, "null: no score, or the metric has no threshold", nullable=True),
+        Column("correct_b", pl.Boolean, "null: no score, or the metric has no threshold", nullable=True),
+        Column("fate_a", pl.String, "null: no such call", nullable=True, allowed=get_args(Fate)),
+        Column("fate_b", pl.String, "null: no such call", nullable=True, allowed=get_args(Fate)),
+    ),
+    key=("model_a", "model_b", "task_id", "sample_id", "repeat"),
+    ordered=False,
+)  # fmt: skip
+
+DIFFERENCES = FrameSchema(
+    "differences",
+    "one pair of models of two runs, on the samples that both scored",
+    (
+        Column("model_a", pl.String, "the model in the first run"),
+        Column("model_b", pl.String, "the model in the second run"),
+        Column("diff_mean", pl.Float64, "mean of b minus a, in the direction of better; null: none in common",
+               nullable=True),
+        Column("ci_lo", pl.Float64, "lower end of the 95 % interval, as in pairwise; null: none", nullable=True),
+        Column("ci_hi", pl.Float64, "upper end of the 95 % interval, as in pairwise; null: none", nullable=True),
+        Column("significant", pl.Boolean, "the interval excludes 0"),
+        share("p_value", "two-sided: exact McNemar for 0/1 scores, else sign-flip permutation; null: no pairs"),
+        amount("min_detectable", "difference found with 80 % power at 5 %; null: too few units"),
+        count("n_pairs", "units that both scored"),
+        Column("mean_a", pl.Float64, "mean_score on the common samples; null: none in common", nullable=True),
+        Column("mean_b", pl.Float64, "mean_score on the common samples; null: none in common", nullable=True),
+        *(count(f"n_{change}", f"calls whose change is {change}") for change in reversed(_CHANGES)),
+    ),
+    key=("model_a", "model_b"),
+)  # fmt: skip
