@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe import calibrating, export, pairs, passing, slicing, standings
+from evalframe import calibrating, export, pairs, passing, slicing, spending, standings
 from evalframe.errors import UnknownNameError
 from evalframe.frames import empty
 from evalframe.groups import By
@@ -132,6 +132,11 @@ class Run:
         """RELIABILITY: the bins of ``calibration``."""
         frames = {"rows": self.rows, "generations": self._figures}
         return calibrating.reliability(self.scores, **{**frames, **options})
+
+    def costs(self) -> pl.DataFrame:
+        """COSTS: calls, tokens, dollars and latency of each model."""
+        columns = [*CALL_KEY, *spending.OF_CALLS]
+        return spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"))
 
     def failures(self) -> pl.DataFrame:
         """SAMPLES of which a metric is not ``scored``, skipped ones included: status, error and extraction say why."""

@@ -20,7 +20,7 @@ STOREYS = {
     "adapters": 3, "metrics": 3, "extractors": 3, "readers": 3,
     "data": 4, "prompts": 4, "generate": 4, "preprocessing": 4, "extracting": 4, "grading": 4, "scoring": 4,
     "headlines": 4, "units": 4, "standings": 4, "remarks": 4, "pairs": 4, "calibrating": 4, "slicing": 4, "passing": 4,
-    "groups": 4, "designs": 4, "matrices": 4, "tallies": 4, "comparing": 4,
+    "groups": 4, "designs": 4, "matrices": 4, "tallies": 4, "comparing": 4, "spending": 4,
     "runner": 5, "result": 5, "store": 5, "export": 5, "shards": 5, "models": 5, "sources": 5, "options": 5,
     "planning": 5, "advice": 5, "execution": 5, "recording": 5, "assembling": 5, "joining": 5, "doctor": 5,
     "demonstration": 5, "datasource": 5, "combining": 5, "versions": 5, "offering": 5,
@@ -44,6 +44,7 @@ NEIGHBOURS = {
     "slicing": {"groups", "headlines", "standings", "designs"},
     "passing": {"headlines", "standings", "units"},
     "comparing": {"headlines", "pairs", "standings"},
+    "spending": {"headlines"},
     "schemas": set(),
 }
 WIRING = {name for name, storey in STOREYS.items() if storey >= 5}

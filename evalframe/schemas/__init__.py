@@ -32,6 +32,7 @@ from evalframe.schemas.columns import (
 from evalframe.schemas.figures import (
     CALIBRATION,
     COMPARISON,
+    COSTS,
     DIFFERENCES,
     LEADERBOARD,
     PAIRWISE,
@@ -43,7 +44,7 @@ from evalframe.schemas.figures import (
 ALL = (
     RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES,
     LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K, COMPARISON,
-    DIFFERENCES,
+    DIFFERENCES, COSTS,
 )  # fmt: skip
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "CALL",
     "CALL_KEY",
     "COMPARISON",
+    "COSTS",
     "DIFFERENCES",
     "FATE_COUNTS",
     "GENERATIONS",
