@@ -53,12 +53,17 @@ def new_record(
         "generation": settings.model_dump(exclude_none=True),
         "metadata": dict(options.metadata),
         "sandbox_layers": layers(),
-        "environment": {
-            "evalframe": __version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            "packages": {name: metadata.version(name) for name in PACKAGES},
-        },
+        "environment": environment(),
+    }
+
+
+def environment() -> dict[str, Any]:
+    """Name what a run is made with: versions and platform."""
+    return {
+        "evalframe": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
     }
 
 

@@ -101,3 +101,14 @@ def to_generations(calls: Iterable[tuple[tuple[Any, ...], Mapping[str, Any]]]) -
         else:
             columns[name] = pl.Series(name, values, dtype=dtype)
     return check(pl.DataFrame(columns), GENERATIONS)
+
+
+def from_generations(generations: pl.DataFrame) -> list[Finished]:
+    """Give the calls of a GENERATIONS frame as records again, without their raw replies."""
+    check(generations, GENERATIONS)
+    names = [field.name for field in fields(Finished) if field.name != "raw"]
+    calls = []
+    for row in generations.select(names).iter_rows(named=True):  # each becomes one record of the journal
+        logprobs = row["choice_logprobs"]
+        calls.append(Finished(**{**row, "choice_logprobs": None if logprobs is None else tuple(logprobs)}))
+    return calls

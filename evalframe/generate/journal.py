@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,9 @@ ON CONFLICT DO UPDATE SET status = excluded.status, body = excluded.body, raw = 
 WHERE calls.status = 'skipped' AND excluded.status != 'skipped'
    OR calls.status = 'failed' AND excluded.status = 'completed'
 """
+_TAKE = _INSERT.replace(
+    "VALUES (?, ?, ?, ?, ?, ?, ?)", "SELECT * FROM other.calls AS theirs WHERE theirs.status IN ({wanted})"
+)
 _KEY = "model_id, task_id, sample_index, repeat"
 _SEGMENT = f"SELECT {_KEY}, status, body FROM calls ORDER BY {_KEY}"
 _DONE = f"SELECT {_KEY} FROM calls WHERE status != 'skipped' ORDER BY {_KEY}"
@@ -142,6 +145,22 @@ class Journal:
         else:
             for entry in group:
                 entry.committed = True
+
+    def take(self, path: Path, *, statuses: Collection[str]) -> None:
+        """Copy calls of another journal, raw replies included; as in ``record``, an entry that knows more stays.
+
+        Raises:
+            RunFolderError: The other file is no journal, or one of the two can not be used; nothing was copied then.
+        """
+        Journal.open(path).close()  # a file that is none of ours is refused, and said so
+        wanted = ", ".join("?" * len(statuses))
+        with self._writing, _as_folder_error(self.path):
+            self._connection.execute("ATTACH ? AS other", (str(path),))
+            try:
+                with _transaction(self._connection):
+                    self._connection.execute(_TAKE.format(wanted=wanted), tuple(statuses))
+            finally:
+                self._connection.execute("DETACH other")
 
     def done(self) -> pl.DataFrame:
         """Give the keys of the finished calls, completed or failed, sorted."""

@@ -1,0 +1,94 @@
+"""A run that begins with the calls of other runs: a folder of its own; theirs stay as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from evalframe.errors import RunFolderError
+from evalframe.generate.finished import from_generations
+from evalframe.generate.journal import Journal
+from evalframe.recording import digest, environment, now
+from evalframe.sandbox.launch import layers
+from evalframe.store import RunFolder, new_folder, new_run_id
+
+if TYPE_CHECKING:
+    from evalframe.result import Run
+
+ALL_STATUSES = ("completed", "failed", "skipped")
+CALLS_AT_ONCE = 5_000
+
+
+def begin(
+    parents: Sequence[Run],
+    *,
+    how: str,
+    rows: pl.DataFrame,
+    manifest: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    notes: Iterable[str] = (),
+    out: str | os.PathLike[str] | bool | None = None,
+) -> RunFolder:
+    """Make the folder of a run that comes from others: rows, manifest and ``run.json``, with an empty journal.
+
+    Args:
+        parents: The runs it comes from; settings and models are those of the first where ``changes`` say nothing.
+        how: The verb: ``rescore``, ``extend``, ``rerun_failed``, ``concat``.
+        rows: ROWS of the new run.
+        manifest: What ``manifest.json`` keeps.
+        changes: Entries of ``run.json`` that differ from the first parent's.
+        notes: What a reader of its figures must know; those of the parents stay.
+        out: The folder; None: a temporary one where the first parent is in one, else a new one under the user's data
+            directory.
+
+    Raises:
+        RunFolderError: A parent is being written now, or the folder holds something already.
+    """
+    for parent in parents:
+        if parent.record["status"] == "running":
+            raise RunFolderError(f"{parent.path} is still running, or was killed; open it again with evalframe.load")
+    first = parents[0]
+    folder = new_folder(False if out is None and first.folder.temporary is not None else out)
+    Journal.open(folder.journal_path).close()
+    folder.write("rows", rows)
+    folder.write_manifest(manifest)
+    kept = {name: value for name, value in first.record.items() if name not in ("exported", "n_segments", "n_finished")}
+    folder.write_record(
+        {
+            **kept,
+            "run_id": new_run_id(),
+            "status": "running",
+            "started_at": now(),
+            "ended_at": None,
+            "wall_seconds": round(sum(parent.record["wall_seconds"] for parent in parents), 3),
+            "sandbox_layers": layers(),
+            "environment": environment(),
+            "derived_from": [
+                {"run_id": parent.record["run_id"], "path": str(parent.path), "how": how} for parent in parents
+            ],
+            **changes,
+            "notes": list(dict.fromkeys([*(n for p in parents for n in p.record.get("notes", ())), *notes])),
+            "rows_digest": digest(folder),
+        }
+    )
+    return folder
+
+
+def copy_calls(source: RunFolder, *, into: RunFolder, statuses: Collection[str] = ALL_STATUSES) -> None:
+    """Copy the calls of one run into the journal of another, with their raw replies where there are any.
+
+    An exported run has no journal; its calls come from its generations.
+
+    Raises:
+        RunFolderError: The calls can not be read or written.
+    """
+    with Journal.open(into.journal_path) as journal:
+        if source.journal_path.is_file():
+            journal.take(source.journal_path, statuses=statuses)
+            return
+        generations = source.scan("generations").filter(pl.col("status").is_in(list(statuses)))
+        for part in generations.collect(engine="in-memory").iter_slices(CALLS_AT_ONCE):
+            journal.record(from_generations(part))
