@@ -77,18 +77,32 @@ def begin(
     return folder
 
 
-def copy_calls(source: RunFolder, *, into: RunFolder, statuses: Collection[str] = ALL_STATUSES) -> None:
+def copy_calls(
+    source: RunFolder,
+    *,
+    into: RunFolder,
+    statuses: Collection[str] = ALL_STATUSES,
+    task_ids: Collection[str] | None = None,
+) -> None:
     """Copy the calls of one run into the journal of another, with their raw replies where there are any.
 
     An exported run has no journal; its calls come from its generations.
+
+    Args:
+        source: Where the calls are.
+        into: The new folder.
+        statuses: Which outcomes are copied.
+        task_ids: Calls of these tasks alone; None: of all.
 
     Raises:
         RunFolderError: The calls can not be read or written.
     """
     with Journal.open(into.journal_path) as journal:
         if source.journal_path.is_file():
-            journal.take(source.journal_path, statuses=statuses)
+            journal.take(source.journal_path, statuses=statuses, task_ids=task_ids)
             return
         generations = source.scan("generations").filter(pl.col("status").is_in(list(statuses)))
+        if task_ids is not None:
+            generations = generations.filter(pl.col("task_id").is_in(list(task_ids)))
         for part in generations.collect(engine="in-memory").iter_slices(CALLS_AT_ONCE):
             journal.record(from_generations(part))

@@ -150,10 +150,10 @@ def _plan_tasks(source: TaskSource, options: RunOptions) -> Plan:
     records = [record for record in source.records if record.task_id in wanted]
     rows = prompts.task_rows(records) if records else empty(ROWS)
     manifest = {"task_spec_version": TASK_SPEC_VERSION, "tasks_in": "rows.parquet, column row"}
-    return Plan(check(rows, ROWS), manifest, _rows_version(rows), {}, {}, tuple(str(fault) for fault in source.faults))
+    return Plan(check(rows, ROWS), manifest, rows_version(rows), {}, {}, tuple(str(fault) for fault in source.faults))
 
 
-def _rows_version(rows: pl.DataFrame) -> str:
+def rows_version(rows: pl.DataFrame) -> str:
     """Hash what affects the results of task records: everything but their metadata columns."""
     digest = hashlib.blake2b(digest_size=16)
     for column in ("task_id", "prompt_hash", "targets", "metrics", "extraction"):

@@ -13,7 +13,7 @@ import polars as pl
 
 from evalframe import calibrating, export, pairs, passing, slicing, spending, standings
 from evalframe.errors import UnknownNameError
-from evalframe.frames import empty
+from evalframe.frames import Noted, empty
 from evalframe.groups import By
 from evalframe.joining import join_samples
 from evalframe.registry import suggestion
@@ -106,7 +106,7 @@ class Run:
         if by is not None:
             return self.slice(by, **options)
         frames = {"rows": self.rows, "generations": self._figures, "task_metrics": self.task_metrics}
-        return standings.leaderboard(self.scores, **{**frames, **self._with(options)})
+        return self._noted(standings.leaderboard(self.scores, **{**frames, **self._with(options)}))
 
     def pairwise(self, **options: Any) -> pl.DataFrame:
         """PAIRWISE: ``evalframe.pairwise`` on this run's frames."""
@@ -137,6 +137,24 @@ class Run:
         """COSTS: calls, tokens, dollars and latency of each model."""
         columns = [*CALL_KEY, *spending.OF_CALLS]
         return spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"))
+
+    def compare(self, other: Run, **options: Any) -> pl.DataFrame:
+        """COMPARISON: this run beside another, call by call: what was fixed, what was broken (``facing``)."""
+        from evalframe.facing import compare_runs
+
+        return compare_runs(self, other, **options)
+
+    def differences(self, other: Run, **options: Any) -> pl.DataFrame:
+        """DIFFERENCES: the paired difference of each model, the other run minus this one (``facing``)."""
+        from evalframe.facing import differences_of_runs
+
+        return differences_of_runs(self, other, **options)
+
+    def rescore(self, **definitions: Any) -> Run:
+        """Score the same replies by another ``manifest=``, ``extract=`` or ``metrics=``: a new run (``rescoring``)."""
+        from evalframe.rescoring import rescore
+
+        return rescore(self, **definitions)
 
     def failures(self) -> pl.DataFrame:
         """SAMPLES of which a metric is not ``scored``, skipped ones included: status, error and extraction say why."""
@@ -189,6 +207,10 @@ class Run:
     @cached_property
     def _figures(self) -> pl.DataFrame:
         return self.folder.scan("generations").select(FIGURES).collect(engine="in-memory")
+
+    def _noted(self, figures: pl.DataFrame) -> pl.DataFrame:
+        """Put what a reader of any figures of this run must know on them."""
+        return Noted.of(figures, [*getattr(figures, "notes", ()), *self.record.get("notes", ())])
 
     def _with(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"seed": self.record["options"]["seed"], **options}

@@ -68,7 +68,7 @@ def part_notes(parts: Iterable[Part]) -> Iterator[str]:
     for task, part in parts:
         tasks.setdefault(part, []).append(task)
     for part, names in tasks.items():
-        words = "only one of the runs has the tasks" if part == WHOLE_TASK else f"the {part} differs in"
+        words = "only one of the runs has" if part == WHOLE_TASK else f"not the same {part} in"
         yield f"{words}: {listed(names)}"
 
 

@@ -6,6 +6,7 @@ order, a bounded segment at a time.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import zlib
@@ -47,7 +48,10 @@ WHERE calls.status = 'skipped' AND excluded.status != 'skipped'
    OR calls.status = 'failed' AND excluded.status = 'completed'
 """
 _TAKE = _INSERT.replace(
-    "VALUES (?, ?, ?, ?, ?, ?, ?)", "SELECT * FROM other.calls AS theirs WHERE theirs.status IN ({wanted})"
+    "VALUES (?, ?, ?, ?, ?, ?, ?)",
+    """
+SELECT * FROM other.calls AS theirs WHERE theirs.status IN (SELECT value FROM json_each(?))
+    AND (? IS NULL OR theirs.task_id IN (SELECT value FROM json_each(?)))""",
 )
 _KEY = "model_id, task_id, sample_index, repeat"
 _SEGMENT = f"SELECT {_KEY}, status, body FROM calls ORDER BY {_KEY}"
@@ -146,19 +150,24 @@ class Journal:
             for entry in group:
                 entry.committed = True
 
-    def take(self, path: Path, *, statuses: Collection[str]) -> None:
+    def take(self, path: Path, *, statuses: Collection[str], task_ids: Collection[str] | None = None) -> None:
         """Copy calls of another journal, raw replies included; as in ``record``, an entry that knows more stays.
+
+        Args:
+            path: The other journal.
+            statuses: Which outcomes are copied.
+            task_ids: Calls of these tasks alone; None: of all.
 
         Raises:
             RunFolderError: The other file is no journal, or one of the two can not be used; nothing was copied then.
         """
         Journal.open(path).close()  # a file that is none of ours is refused, and said so
-        wanted = ", ".join("?" * len(statuses))
+        tasks = None if task_ids is None else json.dumps(list(task_ids))
         with self._writing, _as_folder_error(self.path):
             self._connection.execute("ATTACH ? AS other", (str(path),))
             try:
                 with _transaction(self._connection):
-                    self._connection.execute(_TAKE.format(wanted=wanted), tuple(statuses))
+                    self._connection.execute(_TAKE, (json.dumps(list(statuses)), tasks, tasks))
             finally:
                 self._connection.execute("DETACH other")
 

@@ -1,0 +1,255 @@
+"""A run scored anew on the replies that it has: no model is called, no key is needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from evalframe import prompts
+from evalframe.assembling import assemble, check_sandbox
+from evalframe.choosing import EXTRACT_FORMS, METRIC_FORMS, extraction_of, metrics_of
+from evalframe.data.columns import records_of
+from evalframe.data.files import NO_FILES, FileStore
+from evalframe.deriving import begin, copy_calls
+from evalframe.errors import DatasetError, Fault, NotBuiltError, OptionError
+from evalframe.frames import check, listed
+from evalframe.jsontext import clean, dumps, loads
+from evalframe.manifest.suite import Suite, parse_suite
+from evalframe.manifest.version import WHOLE_TASK, SuiteVersion, differing_parts, file_ids, suite_version
+from evalframe.metrics.code import code_faults
+from evalframe.options import RunOptions
+from evalframe.planning import check_built, rows_version
+from evalframe.recording import model_ids, now
+from evalframe.registry import suggestion
+from evalframe.result import Run
+from evalframe.schemas import METRIC_CHOICES, ROWS
+from evalframe.sources import SuiteSource, read_source
+from evalframe.versions import Part, of_samples, part_notes, refuse, run_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ByTask = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    """What the new run is scored by."""
+
+    rows: pl.DataFrame
+    manifest: Mapping[str, Any]
+    changes: Mapping[str, Any]
+    differing: Sequence[Part] = ()
+    notes: Sequence[str] = field(default_factory=list)
+
+
+def rescore(
+    run: Run,
+    *,
+    manifest: Any = None,
+    extract: Any = None,
+    metrics: Any = None,
+    graders: Any = None,
+    files: Mapping[str, str | os.PathLike[str]] = NO_FILES,
+    allow_unsandboxed: bool = False,
+    out: str | os.PathLike[str] | bool | None = None,
+) -> Run:
+    """Score the replies of a run by other definitions, as a new run.
+
+    Args:
+        run: The run; it stays as it is.
+        manifest: A suite (path of a .json file, dict, ``Suite``). Targets, choices, extraction, metrics and metadata
+            are taken from it; data set, preprocessor, prompt and few-shot examples must be the run's. Tasks that it
+            lacks are left out.
+        extract: An extraction for all tasks (a type, a config), or a mapping of task id to one.
+        metrics: A list of metrics for all tasks, or a mapping of task id to one.
+        graders: Not built yet.
+        files: ``file_id`` to path, for the manifest. A file that is not found counts as the one that the run read
+            under the same id.
+        allow_unsandboxed: Run generated code without walls but resource limits, where the run itself may not yet.
+        out: The new folder; None: temporary where the run is, else a new one under the user's data directory.
+
+    Returns:
+        The new run; its calls are those of the old one, and it can be compared with it.
+
+    Raises:
+        VersionMismatch: The manifest has another data set, preprocessor, prompt or other few-shot examples, or a task
+            that the run has not; each is named.
+        OptionError, ManifestError: What was given is wrong; every fault is named.
+        NotBuiltError: ``graders``.
+        RunFolderError: The run is being written now, or the new folder holds something already.
+    """
+    if graders is not None:
+        raise NotBuiltError("Python graders are not run yet; score by metrics=, or register one with evalframe.metric")
+    if manifest is None and extract is None and metrics is None:
+        raise OptionError("rescore changes nothing: give manifest=, extract= or metrics=")
+    options = RunOptions.recall(run.record["options"])
+    if allow_unsandboxed:
+        options = dataclasses.replace(options, allow_unsandboxed=True)
+    task_ids = run.rows["task_id"].unique().sort().to_list()
+    extractions, faults = _by_task(extract, task_ids, "extract", options)
+    choices, more = _by_task(metrics, task_ids, "metrics", options)
+    if faults or more:
+        raise OptionError.of([*faults, *more], what="rescore")
+    if run.record["kind"] == "suite":
+        definition = _of_suite(run, manifest, extractions, choices, files, options)
+    elif manifest is not None:
+        raise OptionError("this run is one of a task file, which has no manifest; give extract= or metrics=")
+    else:
+        definition = _of_tasks(run, extractions, choices)
+    if faults := code_faults(definition.rows, limits=options.limits):
+        raise DatasetError.of(faults, what="the code tasks")
+    check_sandbox(definition.rows, options=options)
+    return _scored(run, definition, options, out)
+
+
+def _scored(run: Run, definition: _Definition, options: RunOptions, out: Any) -> Run:
+    told = [f"scored anew from run {run.record['run_id']}: {note}" for note in part_notes(definition.differing)]
+    folder = begin(
+        [run],
+        how="rescore",
+        rows=definition.rows,
+        manifest=definition.manifest,
+        changes={**definition.changes, "options": options.recorded()},
+        notes=[*told, *definition.notes],
+        out=out,
+    )
+    with folder.locked():
+        copy_calls(run.folder, into=folder, task_ids=definition.rows["task_id"].unique().to_list())
+        assemble(folder, options=options, model_ids=model_ids(run.record))
+        folder.update_record(ended_at=now())
+    return Run(folder)
+
+
+def _by_task(given: Any, task_ids: list[str], where: str, options: RunOptions) -> tuple[ByTask, list[Fault]]:
+    """Read ``extract`` or ``metrics``: what each task is given; a task that is not named keeps what it has."""
+    mark = "type" if where == "extract" else "id"
+    if given is None:
+        return {}, []
+    if isinstance(given, Mapping) and mark not in given and given:
+        found: ByTask = {}
+        faults: list[Fault] = []
+        for task_id, one in given.items():
+            at = f"{where}[{task_id!r}]"
+            if task_id not in task_ids:
+                forms = f"{EXTRACT_FORMS if where == 'extract' else METRIC_FORMS}; or name tasks"
+                known = f"{suggestion(str(task_id), task_ids)} ({forms})"
+                faults.append(Fault(at, "unknown_task", f"the run has no task {task_id!r}", known))
+                continue
+            found[task_id], more = _one(one, at, where, options)
+            faults += more
+        return found, faults
+    one, faults = _one(given, where, where, options)
+    return dict.fromkeys(task_ids, one), faults
+
+
+def _one(given: Any, at: str, where: str, options: RunOptions) -> tuple[Any, list[Fault]]:
+    if where == "extract":
+        return extraction_of(given, where=at, limits=options.limits)
+    return metrics_of(given, where=at)
+
+
+def _of_suite(
+    run: Run, manifest: Any, extractions: ByTask, choices: ByTask, files: Mapping[str, Any], options: RunOptions
+) -> _Definition:
+    old = parse_suite(run.folder.manifest(), where=str(run.path / "manifest.json"), limits=options.limits)
+    folder, suite = Path.cwd(), old
+    if manifest is not None:
+        source = read_source(manifest, limits=options.limits)
+        if not isinstance(source, SuiteSource):
+            raise OptionError("manifest= is a task file; give a suite manifest")
+        folder, suite = source.folder, source.suite
+    suite = _with_choices(suite, extractions, choices, options)
+    check_built(suite)
+    hashes = _hashes(suite, run.record["content_hashes"], FileStore(files=files, folder=folder))
+    version = suite_version(suite, content_hashes=hashes)
+    there = run_parts(run)
+    _refuse_other_samples(there, version)
+    lacking = sorted(set(there) - set(version.parts))
+    differing = [part for part in differing_parts(there, version) if part[1] != WHOLE_TASK]
+    rows = pl.concat(
+        [
+            _task_rows(run.rows.filter(pl.col("task_id") == task.id), task, options, again=manifest is not None)
+            for task in suite.tasks
+            if task.id in there
+        ],
+        how="diagonal",
+    ).sort("task_id", "sample_index")
+    notes = [f"the manifest has no task {listed(lacking)}: left out"] if lacking else []
+    changes = {"version": version.version, "parts": version.parts, "content_hashes": hashes}
+    return _Definition(check(rows, ROWS), suite.to_manifest(), changes, differing, notes)
+
+
+def _refuse_other_samples(there: Mapping[str, Mapping[str, str]], version: SuiteVersion) -> None:
+    parts = differing_parts(there, version)
+    new = [(task, part) for task, part in parts if part == WHOLE_TASK and task not in there]
+    refuse(
+        [*of_samples(parts), *new],
+        what="the replies of this run are not to these tasks",
+        remedy="start a new run, or take it out of the manifest" if new else "start a new run, or write it as it was",
+    )
+
+
+def _with_choices(suite: Suite, extractions: ByTask, choices: ByTask, options: RunOptions) -> Suite:
+    manifest = suite.to_manifest()
+    for task in manifest["tasks"]:
+        if task["id"] in extractions:
+            task["output_extraction"] = extractions[task["id"]]
+        if task["id"] in choices:
+            task["metrics"] = choices[task["id"]]
+    return parse_suite(manifest, where="the suite with what was given", limits=options.limits)
+
+
+def _hashes(suite: Suite, known: Mapping[str, str], store: FileStore) -> dict[str, str]:
+    hashes = {}
+    for name in file_ids(suite):
+        try:
+            hashes[name] = store.hash(name)
+        except DatasetError:
+            if name not in known:
+                raise
+            hashes[name] = known[name]  # the run's own data, which need not be there any more
+    return hashes
+
+
+def _task_rows(rows: pl.DataFrame, task: Any, options: RunOptions, *, again: bool) -> pl.DataFrame:
+    if again:
+        needed = prompts.needed_paths(task)
+        # one record at a time: each has its own types, which no column has
+        parsed = ((number, loads(row)) for number, row in enumerate(rows["row"], 1))
+        records, faults = records_of(parsed, fields=needed.fields, items=needed.items)
+        assert not faults, faults  # they were records when the run began
+        return prompts.with_definitions(
+            rows, task=task, records=records, on_missing=options.on_missing,
+            max_metadata_columns=options.limits.metadata_columns,
+        )  # fmt: skip
+    entries = [choice.model_dump(include={"id", "aggregation", "higher_is_better"}) for choice in task.metric_choices]
+    return rows.with_columns(
+        pl.Series("extraction", [clean(dumps(task.extraction_config))]).new_from_index(0, rows.height),
+        pl.Series("metrics", [entries], dtype=METRIC_CHOICES).new_from_index(0, rows.height),
+    )
+
+
+def _of_tasks(run: Run, extractions: ByTask, choices: ByTask) -> _Definition:
+    texts = {task: clean(dumps(config)) for task, config in extractions.items()}
+    entries = [
+        [{"aggregation": "mean", "higher_is_better": True, **entry} for entry in entries]
+        for entries in choices.values()
+    ]
+    metrics = pl.DataFrame({"task_id": list(choices), "new": pl.Series(entries, dtype=METRIC_CHOICES)})
+    names = dict.fromkeys(("task_id", "text"), pl.String)
+    extraction = pl.DataFrame({"task_id": list(texts), "text": list(texts.values())}, schema=names)
+    rows = (
+        run.rows.join(metrics, on="task_id", how="left", maintain_order="left")
+        .join(extraction, on="task_id", how="left", maintain_order="left")
+        .with_columns(metrics=pl.coalesce("new", "metrics"), extraction=pl.coalesce("text", "extraction"))
+        .drop("new", "text")
+    )
+    differing = [(task, "extraction") for task in texts] + [(task, "metrics") for task in choices]
+    return _Definition(check(rows, ROWS), run.folder.manifest(), {"version": rows_version(rows)}, differing)
