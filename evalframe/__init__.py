@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from evalframe.slicing import slices
     from evalframe.sources import load_fixtures
     from evalframe.standings import leaderboard
+    from evalframe.uniting import concat
 
 # where each public name lives; it is imported when it is first used (PEP 562), so that `import evalframe` is instant
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "TASK_SPEC_VERSION": "manifest.taskfile",
     "TaskSpec": "adapters",
     "calibration": "calibrating",
+    "concat": "uniting",
     "from_callable": "adapters.callables",
     "leaderboard": "standings",
     "load": "runner",
@@ -71,6 +73,7 @@ __all__ = [
     "Run",
     "TaskSpec",
     "calibration",
+    "concat",
     "from_callable",
     "leaderboard",
     "load",

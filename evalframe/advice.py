@@ -17,13 +17,17 @@ class SettingWarning(UserWarning):
     """A setting does not do what a reader of it would expect."""
 
 
-def warn_of_settings(options: RunOptions, settings: GenerationSettings) -> None:
-    """Say which settings are idle in this version, and that repeats at temperature 0 say little."""
+def warn_of_repeats(options: RunOptions, settings: GenerationSettings) -> None:
+    """Say that repeats at temperature 0 say little."""
     if _most_repeats(options) > 1 and settings.temperature == 0:
         warnings.warn(
             "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
             SettingWarning, stacklevel=3,
         )  # fmt: skip
+
+
+def warn_of_idle(settings: GenerationSettings) -> None:
+    """Say which settings are idle in this version."""
     given = settings.model_fields_set
     idle = [name for name in ("timeout_seconds", "max_retries", "max_empty_retries") if name in given]
     if idle:

@@ -13,6 +13,7 @@ from evalframe.generate.finished import from_generations
 from evalframe.generate.journal import Journal
 from evalframe.recording import digest, environment, now
 from evalframe.sandbox.launch import layers
+from evalframe.schemas import CALL_KEY
 from evalframe.store import RunFolder, new_folder, new_run_id
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def copy_calls(
     *,
     into: RunFolder,
     statuses: Collection[str] = ALL_STATUSES,
-    task_ids: Collection[str] | None = None,
+    places: pl.DataFrame | None = None,
 ) -> None:
     """Copy the calls of one run into the journal of another, with their raw replies where there are any.
 
@@ -92,17 +93,19 @@ def copy_calls(
         source: Where the calls are.
         into: The new folder.
         statuses: Which outcomes are copied.
-        task_ids: Calls of these tasks alone; None: of all.
+        places: The samples whose calls are copied, and their new numbers: ``task_id``, ``sample_index``, ``place``;
+            None: all, as they are.
 
     Raises:
         RunFolderError: The calls can not be read or written.
     """
     with Journal.open(into.journal_path) as journal:
         if source.journal_path.is_file():
-            journal.take(source.journal_path, statuses=statuses, task_ids=task_ids)
+            journal.take(source.journal_path, statuses=statuses, places=places)
             return
         generations = source.scan("generations").filter(pl.col("status").is_in(list(statuses)))
-        if task_ids is not None:
-            generations = generations.filter(pl.col("task_id").is_in(list(task_ids)))
+        if places is not None:
+            placed = generations.join(places.lazy(), on=["task_id", "sample_index"])
+            generations = placed.with_columns(sample_index="place").drop("place").sort(CALL_KEY)
         for part in generations.collect(engine="in-memory").iter_slices(CALLS_AT_ONCE):
             journal.record(from_generations(part))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evalframe.adapters import ModelAdapter
 from evalframe.assembling import assemble, check_registered
 from evalframe.errors import AdapterError, OptionError
+from evalframe.generate import calls
 from evalframe.generate.journal import Journal
 from evalframe.generate.threads import GenerateOptions, generate
 from evalframe.manifest.generation import GenerationSettings
@@ -39,13 +40,14 @@ def execute(
         limits=options.limits,
         progress=options.progress,
     )
-    names = [adapter.model_id for adapter in adapters]
+    names = model_ids(folder.record())
     with folder.locked():
         check_registered(folder.read("rows"), folder=folder)
         folder.update_record(status="running")
         try:
-            with Journal.open(folder.journal_path) as journal:
-                generate(folder.read("rows"), adapters=adapters, journal=journal, options=call_options)
+            if adapters:  # a run may have no call left to make
+                with Journal.open(folder.journal_path) as journal:
+                    generate(folder.read("rows"), adapters=adapters, journal=journal, options=call_options)
         except KeyboardInterrupt as interrupt:
             assemble(folder, options=options, model_ids=names)
             interrupt.add_note(f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}")
@@ -65,11 +67,27 @@ def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
     return f"evalframe.resume({str(folder.path)!r}, [{', '.join(objects)}]) in Python"
 
 
-def adapters_again(record: Mapping[str, Any], models: Any, options: RunOptions) -> list[ModelAdapter]:
+def unfinished(folder: RunFolder, options: RunOptions) -> set[str]:
+    """Name the models of a run that have calls to make."""
+    planned = calls.plan(folder.read("rows"), repeats=options.repeats)
+    with Journal.open(folder.journal_path) as journal:
+        done = journal.done()
+    return {name for name in model_ids(folder.record()) if calls.without(planned, done, model_id=name).height}
+
+
+def adapters_again(
+    record: Mapping[str, Any], models: Any, options: RunOptions, *, needed: Collection[str]
+) -> list[ModelAdapter]:
     """Find the models of a run again: by the name they had, or among those that are handed in.
 
+    Args:
+        record: What ``run.json`` says.
+        models: Models that are handed in; None: none.
+        options: Of the run.
+        needed: The models that are to be called; the others need not be found.
+
     Raises:
-        AdapterError: A model that was given as an object is not handed in.
+        AdapterError: A needed model that was given as an object is not handed in.
         OptionError: A model that is handed in is none of the run's.
     """
     handed = {} if models is None else {m.adapter.model_id: m.adapter for m in resolve_models(models)}
@@ -79,6 +97,8 @@ def adapters_again(record: Mapping[str, Any], models: Any, options: RunOptions) 
     lost: list[str] = []
     for model in record["models"]:
         name, spec = model["model_id"], model["spec"]
+        if name not in needed:
+            continue
         if name in handed:
             adapters.append(handed[name])
         elif spec is not None:
@@ -88,6 +108,6 @@ def adapters_again(record: Mapping[str, Any], models: Any, options: RunOptions) 
             lost.append(name)
     if lost:
         raise AdapterError(
-            f"the run has models that were given as objects: {', '.join(lost)}; hand them in again: resume(path, [...])"
+            f"models that were given as objects have calls to make: {', '.join(lost)}; hand them in again, as in [...]"
         )
     return adapters

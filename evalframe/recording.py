@@ -40,20 +40,23 @@ def new_record(
         "parts": plan.parts,
         "content_hashes": plan.content_hashes,
         "bad_tasks": list(plan.bad_tasks),
-        "models": [
-            {
-                "model_id": model.adapter.model_id,
-                "adapter": f"{type(model.adapter).__module__}.{type(model.adapter).__qualname__}",
-                "model_version": getattr(model.adapter, "model_version", None),
-                "spec": model.spec if isinstance(model.spec, str | None) else dict(model.spec),
-            }
-            for model in models
-        ],
+        "models": [model_entry(model) for model in models],
         "options": options.recorded(),
         "generation": settings.model_dump(exclude_none=True),
         "metadata": dict(options.metadata),
         "sandbox_layers": layers(),
         "environment": environment(),
+    }
+
+
+def model_entry(model: Model) -> dict[str, Any]:
+    """Give what ``run.json`` says of a model: enough to find it again, no key."""
+    adapter = model.adapter
+    return {
+        "model_id": adapter.model_id,
+        "adapter": f"{type(adapter).__module__}.{type(adapter).__qualname__}",
+        "model_version": getattr(adapter, "model_version", None),
+        "spec": model.spec if isinstance(model.spec, str | None) else dict(model.spec),
     }
 
 

@@ -121,7 +121,8 @@ def _scored(run: Run, definition: _Definition, options: RunOptions, out: Any) ->
         out=out,
     )
     with folder.locked():
-        copy_calls(run.folder, into=folder, task_ids=definition.rows["task_id"].unique().to_list())
+        kept = definition.rows.select("task_id", "sample_index", place="sample_index")
+        copy_calls(run.folder, into=folder, places=None if kept.height == run.rows.height else kept)
         assemble(folder, options=options, model_ids=model_ids(run.record))
         folder.update_record(ended_at=now())
     return Run(folder)

@@ -156,6 +156,18 @@ class Run:
 
         return rescore(self, **definitions)
 
+    def rerun_failed(self, models: Any = None, **options: Any) -> Run:
+        """Call again what has no reply, as a new run (``extending``)."""
+        from evalframe.extending import rerun_failed
+
+        return rerun_failed(self, models, **options)
+
+    def extend(self, models: Any = None, **options: Any) -> Run:
+        """Add models, or ``repeats=``, as a new run; only the missing calls are made (``extending``)."""
+        from evalframe.extending import extend
+
+        return extend(self, models, **options)
+
     def failures(self) -> pl.DataFrame:
         """SAMPLES of which a metric is not ``scored``, skipped ones included: status, error and extraction say why."""
         lost = self.scores.filter(pl.col("fate") != "scored")

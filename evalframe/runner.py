@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from evalframe.advice import warn_of_settings, warn_of_unused
+from evalframe.advice import warn_of_idle, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.errors import RunFolderError
-from evalframe.execution import adapters_again, execute
+from evalframe.execution import adapters_again, execute, unfinished
 from evalframe.generate.journal import Journal
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
@@ -46,7 +46,8 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     resolved = resolve_models(models, limits=settled.limits)
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
-    warn_of_settings(settled, settings)
+    warn_of_repeats(settled, settings)
+    warn_of_idle(settings)
     warn_of_unused(resolved, plan.rows, settled)
 
     folder = new_folder(settled.out)
@@ -71,7 +72,7 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     Raises:
         RunFolderError: The folder holds no run, or another process is writing it.
         VersionMismatch: Manifest or rows were changed since the run began.
-        AdapterError: A model that was given as an object is not handed in again.
+        AdapterError: A model that was given as an object, and has calls to make, is not handed in again.
         OptionError: A model that is handed in is none of the run's.
     """
     folder = RunFolder(Path(path).resolve())
@@ -82,7 +83,8 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     check_unchanged(folder, record, options)
     check_journal(folder, record)
     settings = parse_generation(record["generation"], limits=options.limits)
-    return execute(folder, adapters_again(record, models, options), options, settings)
+    adapters = adapters_again(record, models, options, needed=unfinished(folder, options))
+    return execute(folder, adapters, options, settings)
 
 
 def load(path: str | os.PathLike[str]) -> Run:

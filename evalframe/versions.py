@@ -25,17 +25,22 @@ _OF_ROWS = {
 Part = tuple[str, str]  # task id and part
 
 
-def differing(a: Run, b: Run) -> list[Part]:
+def differing(a: Run, b: Run, *, whole: bool = False) -> list[Part]:
     """Name what two runs differ in: (task id, part), the parts of ``manifest.version``.
 
     A task that only one of them has gives the part ``task``. Of runs on task files the rows are compared; a suite and
     a task file differ in the data set of every task.
+
+    Args:
+        a: One run.
+        b: The other.
+        whole: Look at the whole suites, also at tasks that ``task_ids`` left out.
     """
     if a.record["kind"] != b.record["kind"]:
         tasks = sorted({*a.rows["task_id"], *b.rows["task_id"]})
         return [(task, "dataset") for task in tasks]
     if a.record["kind"] == "suite":
-        return differing_parts(run_parts(a), run_parts(b))
+        return differing_parts(*(run.record["parts"] if whole else run_parts(run) for run in (a, b)))
     return list(_differing_rows(a.rows, b.rows))
 
 

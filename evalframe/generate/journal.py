@@ -47,11 +47,17 @@ ON CONFLICT DO UPDATE SET status = excluded.status, body = excluded.body, raw = 
 WHERE calls.status = 'skipped' AND excluded.status != 'skipped'
    OR calls.status = 'failed' AND excluded.status = 'completed'
 """
-_TAKE = _INSERT.replace(
-    "VALUES (?, ?, ?, ?, ?, ?, ?)",
-    """
-SELECT * FROM other.calls AS theirs WHERE theirs.status IN (SELECT value FROM json_each(?))
-    AND (? IS NULL OR theirs.task_id IN (SELECT value FROM json_each(?)))""",
+_PLACES = """
+CREATE TEMP TABLE places (task_id TEXT, sample_index INTEGER, place INTEGER, PRIMARY KEY (task_id, sample_index))
+"""
+_VALUES = "VALUES (?, ?, ?, ?, ?, ?, ?)"
+_WANTED = "theirs.status IN (SELECT value FROM json_each(?))"
+_TAKE = _INSERT.replace(_VALUES, f"SELECT * FROM other.calls AS theirs WHERE {_WANTED}")
+_TAKE_PLACED = _INSERT.replace(
+    _VALUES,
+    f"""
+SELECT model_id, theirs.task_id, place, repeat, status, body, raw
+FROM other.calls AS theirs JOIN places USING (task_id, sample_index) WHERE {_WANTED}""",
 )
 _KEY = "model_id, task_id, sample_index, repeat"
 _SEGMENT = f"SELECT {_KEY}, status, body FROM calls ORDER BY {_KEY}"
@@ -150,24 +156,32 @@ class Journal:
             for entry in group:
                 entry.committed = True
 
-    def take(self, path: Path, *, statuses: Collection[str], task_ids: Collection[str] | None = None) -> None:
+    def take(self, path: Path, *, statuses: Collection[str], places: pl.DataFrame | None = None) -> None:
         """Copy calls of another journal, raw replies included; as in ``record``, an entry that knows more stays.
 
         Args:
             path: The other journal.
             statuses: Which outcomes are copied.
-            task_ids: Calls of these tasks alone; None: of all.
+            places: The samples whose calls are copied, and their new numbers: ``task_id``, ``sample_index``,
+                ``place``; None: all, as they are.
 
         Raises:
             RunFolderError: The other file is no journal, or one of the two can not be used; nothing was copied then.
         """
         Journal.open(path).close()  # a file that is none of ours is refused, and said so
-        tasks = None if task_ids is None else json.dumps(list(task_ids))
+        wanted = json.dumps(list(statuses))
         with self._writing, _as_folder_error(self.path):
             self._connection.execute("ATTACH ? AS other", (str(path),))
             try:
                 with _transaction(self._connection):
-                    self._connection.execute(_TAKE, (json.dumps(list(statuses)), tasks, tasks))
+                    if places is None:
+                        self._connection.execute(_TAKE, (wanted,))
+                    else:
+                        self._connection.execute(_PLACES)
+                        names = ("task_id", "sample_index", "place")
+                        self._connection.executemany("INSERT INTO places VALUES (?, ?, ?)", places.select(names).rows())
+                        self._connection.execute(_TAKE_PLACED, (wanted,))
+                        self._connection.execute("DROP TABLE places")
             finally:
                 self._connection.execute("DETACH other")
 

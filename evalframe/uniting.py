@@ -1,0 +1,166 @@
+"""Several runs become one: the models of all, on the samples of all; no call is made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from evalframe.assembling import assemble, check_sandbox
+from evalframe.deriving import begin, copy_calls
+from evalframe.errors import OptionError
+from evalframe.frames import check, listed
+from evalframe.generate.calls import repeats_of
+from evalframe.manifest.suite import parse_suite
+from evalframe.manifest.version import suite_version
+from evalframe.options import RunOptions
+from evalframe.planning import rows_version
+from evalframe.recording import now
+from evalframe.result import Run
+from evalframe.schemas import CALL_KEY, ROWS
+from evalframe.versions import differing, part_notes, refuse
+
+# what a task is, the same in all its rows
+OF_TASK = ("category", "metrics", "extraction", "metadata")
+
+
+def concat(
+    runs: Sequence[Run], *, across_versions: bool = False, out: str | os.PathLike[str] | bool | None = None
+) -> Run:
+    """Put the models of several runs into one run, to rank them together.
+
+    The runs must have the same version: data set, prompts, targets, extraction, metrics. With ``across_versions`` they
+    need not: samples are matched by ``sample_id`` within their task, the first run that has a task says what it is
+    (prompt, target, extraction, metrics), all replies are scored by that, and notes name what differs.
+
+    Runs may hold different samples of the same version (``max_samples_per_task``, ``task_ids``); a sample that a model
+    was never called with is a skipped call of it: ``n_skipped`` shows it, and ``evalframe.resume`` makes it.
+
+    Args:
+        runs: Two or more; they stay as they are.
+        across_versions: Accept runs of different versions.
+        out: The new folder; None: temporary where the first run is, else a new one under the user's data directory.
+
+    Raises:
+        OptionError: Fewer than two runs, or what is no run; or two runs have calls of one model on one task.
+        VersionMismatch: The versions differ; every task and part is named.
+        RunFolderError: A run is being written now, or the new folder holds something already.
+    """
+    _check_runs(runs)
+    first = runs[0]
+    parts = list(dict.fromkeys(part for run in runs[1:] for part in differing(first, run, whole=True)))
+    if not across_versions:
+        refuse(
+            parts, what="these runs do not have the same version",
+            remedy="run again with one version, or accept it: across_versions=True",
+        )  # fmt: skip
+    rows = _united_rows([run.rows for run in runs])
+    places = [_places(run.rows, rows) for run in runs]
+    _check_calls(runs, places)
+    options = RunOptions.recall({**first.record["options"], "repeats": _most_repeats(runs)})
+    check_sandbox(rows, options=options)
+    models = {entry["model_id"]: entry for run in runs for entry in run.record["models"]}
+    if len(models) > options.limits.models:
+        raise OptionError(f"{len(models)} models; at most {options.limits.models} in one run")
+    told = [f"runs of different versions: {note}" for note in part_notes(parts)]
+    source = _united_source(runs, rows, models=list(models.values()), options=options)
+    folder = begin(runs, how="concat", rows=rows, **source, notes=[*told, *_setting_notes(runs)], out=out)
+    with folder.locked():
+        for run, place in zip(runs, places, strict=True):
+            copy_calls(run.folder, into=folder, places=place)
+        assemble(folder, options=options, model_ids=list(models))
+        folder.update_record(ended_at=now())
+    return Run(folder)
+
+
+def _check_runs(runs: Sequence[Run]) -> None:
+    if not isinstance(runs, Sequence) or not all(isinstance(run, Run) for run in runs):
+        raise OptionError("concat takes a list of runs, as in evalframe.concat([a, b])")
+    if len(runs) < 2:
+        raise OptionError(f"{len(runs)} runs: there is nothing to put together; give two or more")
+    if len({run.record["kind"] for run in runs}) > 1:
+        raise OptionError("a run of a suite and a run of task files can not be one run; compare their leaderboards")
+
+
+def _united_rows(all_rows: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Give the samples of all runs once each, tasks as the first run has them; numbers stay where none clash."""
+    united = pl.concat(all_rows, how="diagonal").unique(["task_id", "sample_id"], keep="first", maintain_order=True)
+    of_task = united.unique("task_id", keep="first").select("task_id", *OF_TASK)
+    rows = united.drop(OF_TASK).join(of_task, on="task_id", how="left", maintain_order="left")
+    if rows.select("task_id", "sample_index").is_duplicated().any():
+        rows = rows.with_columns(sample_index=pl.int_range(pl.len(), dtype=pl.Int64).over("task_id"))
+    extra = [name for name in rows.columns if name not in ROWS.dtypes]
+    return check(rows.select(*ROWS.names, *extra).sort("task_id", "sample_index"), ROWS)
+
+
+def _places(rows: pl.DataFrame, united: pl.DataFrame) -> pl.DataFrame:
+    """Say which number each sample of a run has in the united rows: ``task_id``, ``sample_index``, ``place``."""
+    new = united.select("task_id", "sample_id", place="sample_index")
+    return rows.join(new, on=["task_id", "sample_id"], maintain_order="left").select("task_id", "sample_index", "place")
+
+
+def _check_calls(runs: Sequence[Run], places: Sequence[pl.DataFrame]) -> None:
+    """Refuse two calls of one model, sample and repeat: which one counts can not be told."""
+    calls = [
+        run.scan("generations")
+        .filter(pl.col("status") != "skipped")
+        .select(CALL_KEY)
+        .collect(engine="in-memory")
+        .join(place, on=["task_id", "sample_index"])
+        .with_columns(sample_index="place")
+        .select(CALL_KEY)
+        for run, place in zip(runs, places, strict=True)
+    ]
+    together = pl.concat(calls)
+    if (twice := together.filter(together.is_duplicated())).height:
+        names = twice["model_id"].unique().sort().to_list()
+        raise OptionError(
+            f"two runs have calls of the same samples by {listed(names)}; leave one run out, or make repeats with "
+            "run.extend(repeats=…)"
+        )
+
+
+def _most_repeats(runs: Sequence[Run]) -> int | dict[str, int]:
+    given = [run.record["options"]["repeats"] for run in runs]
+    if all(one == given[0] for one in given):
+        same: int | dict[str, int] = given[0]
+        return same
+    counted = pl.concat(
+        run.rows.select("task_id").with_columns(repeats_of(run.rows, repeats))
+        for run, repeats in zip(runs, given, strict=True)
+    )
+    return dict(counted.group_by("task_id").agg(pl.col("repeats").max()).sort("task_id").iter_rows())
+
+
+def _united_source(
+    runs: Sequence[Run], rows: pl.DataFrame, *, models: Sequence[Mapping[str, Any]], options: RunOptions
+) -> dict[str, Any]:
+    """Give manifest and entries of ``run.json``: each task as the first run that has it says."""
+    first = runs[0]
+    changes: dict[str, Any] = {
+        "models": list(models),
+        "options": options.recorded(),
+        "bad_tasks": list(dict.fromkeys(line for run in runs for line in run.record["bad_tasks"])),
+    }
+    manifest = first.folder.manifest()
+    if first.record["kind"] != "suite":
+        return {"manifest": manifest, "changes": {**changes, "version": rows_version(rows)}}
+    tasks: dict[str, Any] = {}
+    hashes: dict[str, str] = {}
+    for run in runs:
+        for task in run.folder.manifest()["tasks"]:
+            tasks.setdefault(task["id"], task)
+        hashes = {**run.record["content_hashes"], **hashes}
+    manifest = {**manifest, "tasks": list(tasks.values())}
+    version = suite_version(parse_suite(manifest, limits=options.limits), content_hashes=hashes)
+    changes |= {"version": version.version, "parts": version.parts, "content_hashes": hashes}
+    return {"manifest": manifest, "changes": changes}
+
+
+def _setting_notes(runs: Sequence[Run]) -> list[str]:
+    first = runs[0].record["generation"]
+    if all(run.record["generation"] == first for run in runs):
+        return []
+    return ["the runs were made with different generation settings; run.json of each says which"]
