@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import evalframe as ef
 from evalframe.calibrating import CalibrationReport
 from evalframe.frames import from_records
 from evalframe.pairs import pairwise
@@ -263,3 +265,45 @@ def test_C117_intervals_follow_from_the_rows_and_the_seed() -> None:
     shown = {m: (a, b) for m, a, b in board.select("model_id", "mean_ci_lo", "mean_ci_hi").iter_rows()}
     assert shown == expected
     assert set(board["ci_method"]) == {"bootstrap"}
+
+
+@pytest.fixture
+def given_scores(write_jsonl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run a metric of one's own that gives each row the score that stands in it; give the run and its warnings."""
+    monkeypatch.chdir(tmp_path)
+
+    @ef.metric("given", needs=["row.grade"])
+    def given(frame: pl.DataFrame) -> pl.Series:
+        grade = pl.col("row.grade")
+        score = pl.when(grade != "none").then(grade.cast(pl.Float64, strict=False))
+        return frame.select(pl.when(grade.is_null()).then(0.0).otherwise(score).alias("score")).to_series()
+
+    def run(*grades: str) -> tuple[ef.Run, list[str]]:
+        write_jsonl([{"id": index, "q": "?", "grade": grade} for index, grade in enumerate(grades)])
+        task = {"id": "t", "type": "custom", "dataset": {"file_id": "rows.jsonl"}, "prompt_template": "{{q}}",
+                "target_template": "x", "metrics": [{"id": "given"}]}  # fmt: skip
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            done = ef.run({"tasks": [task]}, ef.from_callable("m", lambda prompt: "answer"), out=False, progress=False)
+        return done, [str(warning.message) for warning in caught]
+
+    return run
+
+
+def test_C107_a_nan_score_is_an_unscored_row_with_a_warning(given_scores) -> None:
+    run, said = given_scores("1.0", "none", "0.0", "NaN", "1.0")
+    assert run.scores["score"].to_list() == [1.0, None, 0.0, None, 1.0]
+    assert run.scores["fate"].to_list() == ["scored", "grader_error", "scored", "grader_error", "scored"]
+    row = run.leaderboard().to_dicts()[0]
+    assert (row["n_samples"], row["n_scored"], row["n_grader_error"]) == (5, 3, 2)
+    assert row["mean_score"] == pytest.approx(2 / 3)
+    assert any("gave no score for 2 calls" in line for line in said)
+
+
+def test_C108_a_score_out_of_range_is_an_error_of_its_row_that_names_the_value(given_scores) -> None:
+    run, said = given_scores("1.0", "1.7", "-0.2", "inf", "0.5")
+    assert run.scores["score"].to_list() == [1.0, None, None, None, 0.5]
+    for value, detail in zip(("1.7", "-0.2", "inf"), run.scores["detail"][1:4], strict=True):
+        assert value in detail
+        assert "give a number from 0 to 1" in detail
+    assert any("gave no score for 3 calls" in line for line in said)
