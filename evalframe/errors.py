@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+MOST_SHOWN = 50  # faults that a message lists
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fault:
     """One thing that is wrong.
@@ -79,7 +82,10 @@ class EvalframeError(Exception):
 
     def __str__(self) -> str:
         # also because KeyError, a base of some of ours, would print the repr of the message
-        return "\n".join([self.message, *(f"  {fault}" for fault in self.fault_records)])
+        shown = [f"  {fault}" for fault in self.fault_records[:MOST_SHOWN]]
+        if more := len(self.fault_records) - len(shown):
+            shown.append(f"  and {more} more: the error's .faults is a frame of them all")
+        return "\n".join([self.message, *shown])
 
     @property
     def faults(self) -> pl.DataFrame:

@@ -43,7 +43,7 @@ class Column:
     family: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FrameSchema:
     """A frame, declared once.
 
@@ -62,6 +62,16 @@ class FrameSchema:
     key: tuple[str, ...]
     ordered: bool = True
     version: int = 1
+
+    def __repr__(self) -> str:
+        names = ", ".join([*self.names, *(f"{family.name}*" for family in self.families)])
+        lines = [f"{self.name}: {self.row}", f"  key: {', '.join(self.key)}", f"  columns: {names}"]
+        return "\n".join([*lines, "  .describe() says what each is"])
+
+    def _repr_html_(self) -> str:
+        title = f"<p><b>{escape(self.name)}</b>: {escape(self.row)}; key: {escape(', '.join(self.key))}</p>"
+        with pl.Config(tbl_rows=-1, fmt_str_lengths=200):
+            return title + self.describe()._repr_html_()
 
     @property
     def fixed(self) -> tuple[Column, ...]:

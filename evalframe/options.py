@@ -15,6 +15,7 @@ from evalframe.jsontext import dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.ranges import metadata_faults
 from evalframe.registry import suggestion
+from evalframe.reprs import Telling
 
 # options of the contract that this version does not have yet: said aloud, never ignored
 LATER = (
@@ -24,8 +25,8 @@ LATER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RunOptions(Telling):
     """How a run is made; what affects results of a sample is in the manifest instead.
 
     Attributes:

@@ -208,13 +208,14 @@ class Run:
         return export.write_json(self, Path(path))
 
     def __repr__(self) -> str:
-        models = ", ".join(model["model_id"] for model in self.record["models"])
-        return f"<Run {self.record['run_id']} ({self.record['status']}): {models}; {self.path}>"
+        from evalframe.presenting import as_text
+
+        return as_text(self)
 
     def _repr_html_(self) -> str:
-        from html import escape
+        from evalframe.presenting import as_html
 
-        return f"<p>{escape(repr(self))}</p>{self.leaderboard()._repr_html_()}"
+        return as_html(self)
 
     @cached_property
     def _figures(self) -> pl.DataFrame:

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "evalframe"
 
 # room -> storey; a room imports from storeys below it
 STOREYS = {
-    "errors": 0, "limits": 0, "words": 0,
+    "errors": 0, "limits": 0, "words": 0, "reprs": 0,
     "jsontext": 1, "disk": 1, "frames": 1, "registry": 1, "stats": 1, "sandbox": 1,
     "schemas": 2, "manifest": 2, "fields": 2,
     "adapters": 3, "metrics": 3, "extractors": 3, "readers": 3,
@@ -24,7 +24,7 @@ STOREYS = {
     "runner": 5, "result": 5, "store": 5, "export": 5, "shards": 5, "models": 5, "sources": 5, "options": 5,
     "planning": 5, "advice": 5, "execution": 5, "recording": 5, "assembling": 5, "joining": 5, "doctor": 5,
     "demonstration": 5, "datasource": 5, "combining": 5, "versions": 5, "choosing": 5,
-    "deriving": 5, "rescoring": 5, "extending": 5, "uniting": 5, "facing": 5,
+    "deriving": 5, "rescoring": 5, "extending": 5, "uniting": 5, "facing": 5, "presenting": 5,
     "report": 5, "engines": 5,
     "cli": 6, "__init__": 6, "__main__": 6,
 }  # fmt: skip

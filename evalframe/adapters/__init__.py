@@ -14,13 +14,14 @@ from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 from evalframe.errors import EvalframeError
+from evalframe.reprs import Telling
 from evalframe.words import CallError
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class TaskSpec:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaskSpec(Telling):
     """What an adapter may know of the call it makes. Only mocks and replay read ``targets``.
 
     Attributes:
@@ -58,8 +59,8 @@ class TaskSpec:
     row: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+@dataclass(frozen=True, slots=True, repr=False)
+class Generation(Telling):
     """One reply.
 
     Attributes:

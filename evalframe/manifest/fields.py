@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, TypeGuard
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Strict, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from evalframe.reprs import told
+
 
 def wrong_kind(needed: str) -> PydanticCustomError:
     """The error of a value of the wrong kind; ``shape.faults_of`` turns it into a fault."""
@@ -123,6 +125,15 @@ class Record(BaseModel):
     def _resolve(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Fill in what follows from the other fields; values of wrong types are left as they are."""
         return given
+
+    def __repr__(self) -> str:
+        fields = type(self).model_fields
+        parts = ((name, getattr(self, name)) for name in fields)
+        default = {name: field.get_default(call_default_factory=True) for name, field in fields.items()}
+        return told(type(self).__name__, ((name, value) for name, value in parts if value != default[name]))
+
+    def __str__(self) -> str:
+        return repr(self)
 
     @classmethod
     def known_keys(cls) -> list[str]:

@@ -14,8 +14,11 @@ from pydantic.config import JsonDict
 from evalframe.manifest.extraction import Extraction, NoExtraction
 from evalframe.manifest.fields import Files, Flag, Real, Record, Text, Whole, is_text, is_texts
 from evalframe.manifest.python import defined_functions
+from evalframe.reprs import short
 
 SCHEMA_VERSION: Literal["2026-05-27"] = "2026-05-27"
+
+MOST_SHOWN = 10  # tasks that a suite lists
 
 TaskType = Literal[
     "classification", "multiple_choice", "qa", "summarization", "semantic_similarity", "llm_judge", "numeric", "math",
@@ -225,6 +228,15 @@ class Task(Record):
         """All keys that a manifest may write here: the fields and the alias."""
         return [*cls.model_fields, "num_fewshot"]
 
+    def __repr__(self) -> str:
+        data = self.dataset.file_id if self.dataset.source == "file" else f"{self.dataset.path} ({self.dataset.split})"
+        scored = ", ".join(choice.id for choice in self.metric_choices) or "a batch grader"
+        shots = f", {self.fewshot.count} examples" if self.fewshot.count else ""
+        return (
+            f"Task {self.id!r} ({self.type}) on {data}: prompt {short(self.prompt_template or '{{prompt}}')}{shots}, "
+            f"extraction {self.output_extraction.type}, scored by {scored}"
+        )
+
     @property
     def extraction_config(self) -> dict[str, Any]:
         """The extraction as a plain dict with its defaults filled in, as extractors take it."""
@@ -253,6 +265,13 @@ class Suite(Record):
     )
     tasks: tuple[Task, ...] = Field(description="What to evaluate.")
     metadata: Mapping[str, Any] = Field(default_factory=dict, description="The caller's own keys.")
+
+    def __repr__(self) -> str:
+        lines = [f"Suite of {len(self.tasks)} task{'s' if len(self.tasks) != 1 else ''}"]
+        lines += [f"  {task!r}" for task in self.tasks[:MOST_SHOWN]]
+        if more := len(self.tasks) - MOST_SHOWN:
+            lines += [f"  and {more} more"] if more > 0 else []
+        return "\n".join([*lines, "next: evalframe.run(suite, models=[…])"])
 
     def to_manifest(self) -> dict[str, Any]:
         """Give the manifest as plain JSON values, defaults written out; parsing it again gives an equal suite."""

@@ -20,6 +20,7 @@ from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.tasklines import numbered_lines
 from evalframe.manifest.taskrules import Broken, first_broken, is_text, kind
 from evalframe.manifest.taskvocabulary import TASK_SPEC_VERSION
+from evalframe.reprs import Telling
 
 __all__ = [
     "TASK_SPEC_VERSION",
@@ -44,8 +45,8 @@ class FewShotExample:
     completion: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
+@dataclass(frozen=True, slots=True, repr=False)
+class TaskRecord(Telling):
     """One legal task.
 
     Lone surrogates, which no frame can hold, are U+FFFD in every text here.
@@ -69,7 +70,7 @@ class TaskRecord:
     post_process: str
     few_shot_examples: tuple[FewShotExample, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
-    row: str = "{}"
+    row: str = field(default="{}", repr=False)
 
 
 def validate_task(

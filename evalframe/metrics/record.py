@@ -48,7 +48,7 @@ class OneOf:
         return self.several(frame, [self.kind])[self.kind]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Metric:
     """A metric. Called with one prediction and its targets it gives one score.
 
@@ -84,6 +84,23 @@ class Metric:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     remake: Callable[..., Metric] | None = field(default=None, repr=False)
     origin: str = field(default="", repr=False)
+
+    def __repr__(self) -> str:
+        low, high = self.range
+        direction, combined = (
+            "higher" if self.higher_is_better else "lower",
+            "summed parts" if self.aggregate else "a mean",
+        )
+        lines = [
+            f"Metric {self.name!r}: {self.description}".rstrip(": "),
+            f"  scores {low:g} to {high:g}, {direction} is better, combined by {combined}",
+        ]
+        if self.parameters:
+            shown = ", ".join(f"{name}={value!r}" for name, value in self.parameters.items())
+            lines.append(f"  parameters: {shown} (evalframe.metric_alias sets them)")
+        if self.needs:
+            lines.append(f"  needs: {', '.join(self.needs)}")
+        return "\n".join([*lines, f'  try it: evalframe.score("{self.name}", "a prediction", ["a target"])'])
 
     @property
     def worst(self) -> float:

@@ -1,0 +1,90 @@
+"""What a run says of itself in a terminal and a notebook: what it is, how it went, what can be done next."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evalframe.errors import EvalframeError
+from evalframe.execution import how_to_resume
+
+if TYPE_CHECKING:
+    from evalframe.result import Run
+
+MOST_MODELS = 5  # that the text lists
+MOST_CALLS = 200_000  # of a run whose means are shown: beyond, a glance would cost seconds
+_FATES = ("scored", "unparsed", "failed", "grader_error", "skipped")
+
+
+def as_text(run: Run) -> str:
+    """Describe a run in a few lines. Texts of replies are not read; a run that can not be read says so."""
+    try:
+        return "\n".join(_lines(run))
+    except (EvalframeError, OSError, pl.exceptions.PolarsError) as error:
+        return f"Run at {run.path}, which can not be read: {error}"
+
+
+def as_html(run: Run) -> str:
+    """The same for a notebook, with the leaderboard as a table."""
+    try:
+        lines = _lines(run, means=False)
+        table = run.leaderboard()._repr_html_() if _n_calls(run) <= MOST_CALLS and _is_there(run) else ""
+    except (EvalframeError, OSError, pl.exceptions.PolarsError) as error:
+        return f"<p>Run at {escape(str(run.path))}, which can not be read: {escape(str(error))}</p>"
+    head, *rest = [escape(line) for line in lines]
+    return f"<p><b>{head}</b></p>{table}<p>{'<br>'.join(rest)}</p>"
+
+
+def _lines(run: Run, *, means: bool = True) -> list[str]:
+    record = run.record
+    title = f"Run {record['run_id']}, {record['status']}"
+    if not _is_there(run):
+        return [title, f"  {run.path}", f"  next: {_go_on(run)}"]
+    counts = run.task_metrics.filter("headline").select(pl.col(f"n_{fate}" for fate in _FATES).sum()).row(0)
+    shown = ", ".join(f"{n} {fate}" for fate, n in zip(_FATES, counts, strict=True) if n) or "nothing to rank"
+    n_tasks = run.task_metrics["task_id"].n_unique()
+    n_models = len(record["models"])
+    lines = [
+        f"{title}: {n_models} model{_s(n_models)} x {n_tasks} task{_s(n_tasks)}, {_n_calls(run)} calls ({shown})",
+    ]
+    if means and _n_calls(run) <= MOST_CALLS:
+        lines += _means(run)
+    lost = sum(counts[1:])
+    failures = f".failures() ({lost})" if lost else ".failures()"
+    lines.append(f"  next: .leaderboard(), .pairwise(), .slice(by), {failures}, .samples, .rescore(…), .extend(…)")
+    if record["status"] == "partial":
+        lines.append(f"  {counts[-1]} calls were not made; go on with: {_go_on(run)}")
+    return [*lines, f"  {run.path}"]
+
+
+def _means(run: Run) -> list[str]:
+    # one resample: the intervals are not shown, because they may take seconds
+    board = run.leaderboard(n_resamples=1).select("model_id", "mean_score")
+    width = max((len(name) for name in board["model_id"].head(MOST_MODELS)), default=0)
+    lines = [
+        f"    {name:<{width}}  {'-' if mean is None else f'{mean:.3f}'}"
+        for name, mean in board.head(MOST_MODELS).iter_rows()
+    ]
+    if more := board.height - len(lines):
+        lines.append(f"    and {more} more")
+    return lines
+
+
+def _is_there(run: Run) -> bool:
+    return bool(run.folder.files_of("task_metrics"))
+
+
+def _n_calls(run: Run) -> int:
+    return int(run.scan("generations").select(pl.len()).collect().item()) if _is_there(run) else 0
+
+
+def _go_on(run: Run) -> str:
+    if run.record["status"] == "running":
+        return f"evalframe.load({str(run.path)!r})"
+    return how_to_resume(run.folder, run.record)
+
+
+def _s(n: int) -> str:
+    return "" if n == 1 else "s"
