@@ -87,10 +87,8 @@ class Metric:
 
     def __repr__(self) -> str:
         low, high = self.range
-        direction, combined = (
-            "higher" if self.higher_is_better else "lower",
-            "summed parts" if self.aggregate else "a mean",
-        )
+        direction = "higher" if self.higher_is_better else "lower"
+        combined = "a mean" if self.aggregate is None else "summed parts"
         lines = [
             f"Metric {self.name!r}: {self.description}".rstrip(": "),
             f"  scores {low:g} to {high:g}, {direction} is better, combined by {combined}",
