@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from evalframe.adapters.callables import from_callable
     from evalframe.calibrating import CalibrationReport, calibration, reliability
     from evalframe.errors import EvalframeError
+    from evalframe.evaluating import evaluate
+    from evalframe.extracting import extract
     from evalframe.extractors.postprocess import post_process
     from evalframe.limits import Limits
+    from evalframe.manifest.configs import label_set, regex, regex_last, take_first
     from evalframe.manifest.taskfile import TASK_SPEC_VERSION, validate_file, validate_files, validate_task
     from evalframe.metrics import metric, metric_alias, score
     from evalframe.models import replay
@@ -42,7 +45,10 @@ _HOMES = {
     "TaskSpec": "adapters",
     "calibration": "calibrating",
     "concat": "uniting",
+    "evaluate": "evaluating",
+    "extract": "extracting",
     "from_callable": "adapters.callables",
+    "label_set": "manifest.configs",
     "leaderboard": "standings",
     "load": "runner",
     "load_fixtures": "sources",
@@ -51,6 +57,8 @@ _HOMES = {
     "pairwise": "pairs",
     "pass_at_k": "passing",
     "post_process": "extractors.postprocess",
+    "regex": "manifest.configs",
+    "regex_last": "manifest.configs",
     "reliability": "calibrating",
     "render": "prompts",
     "replay": "models",
@@ -58,6 +66,7 @@ _HOMES = {
     "run": "runner",
     "score": "metrics",
     "slices": "slicing",
+    "take_first": "manifest.configs",
     "validate_file": "manifest.taskfile",
     "validate_files": "manifest.taskfile",
     "validate_task": "manifest.taskfile",
@@ -74,7 +83,10 @@ __all__ = [
     "TaskSpec",
     "calibration",
     "concat",
+    "evaluate",
+    "extract",
     "from_callable",
+    "label_set",
     "leaderboard",
     "load",
     "load_fixtures",
@@ -83,6 +95,8 @@ __all__ = [
     "pairwise",
     "pass_at_k",
     "post_process",
+    "regex",
+    "regex_last",
     "reliability",
     "render",
     "replay",
@@ -90,6 +104,7 @@ __all__ = [
     "run",
     "score",
     "slices",
+    "take_first",
     "validate_file",
     "validate_files",
     "validate_task",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from evalframe.errors import SchemaError
+from evalframe.errors import OptionError, SchemaError
 from evalframe.extractors import EXTRACTED, extract_runs
+from evalframe.extractors import extract as extract_texts
 from evalframe.frames import check
+from evalframe.jsontext import clean
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.extraction import validate_extraction
+from evalframe.registry import suggestion
 from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS
 
 CODE_METRIC = "code_exec"
@@ -58,6 +62,71 @@ def extract_answers(generations: pl.DataFrame, *, rows: pl.DataFrame, limits: Li
     completed = pl.when(pl.col("status") == "completed").then(pl.col("output_text").fill_null(""))
     read = _by_config(generations.select(completed).to_series(), config_of, configs, limits)
     return check(pl.concat([generations.select(CALL_KEY), read], how="horizontal"), ANSWERS)
+
+
+def extract(
+    frame: pl.DataFrame | pl.Series | Sequence[str | None],
+    config: str | Mapping[str, Any],
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+) -> pl.DataFrame:
+    """Try an extraction: read the answer out of each reply, and say which rule took it.
+
+    Args:
+        frame: Any frame with a column ``output_text`` (``run.generations``, ``run.samples``, one of your own); or the
+            texts alone, a Series or a list. What it has of ``extracted_output``, ``extraction_status`` and
+            ``extraction_rule`` is replaced.
+        config: A type (``"number"``) or a configuration as in a manifest, as ``evalframe.regex(…)`` gives it.
+        limits: The table of numbers: time and length of regular expressions.
+
+    Returns:
+        The frame, its rows and their order as they were, with ``extracted_output``, ``extraction_status`` and
+        ``extraction_rule`` at the end.
+
+    Nulls:
+        A null text has null in all three. A blank one has no answer, and is ``empty_output``.
+
+    Raises:
+        OptionError: The configuration is wrong (each fault is named, a bad pattern with its position), or there is
+            no text column.
+
+    >>> extract(["It is 4, not 5.", None], "number").rows()
+    [('It is 4, not 5.', '5', 'ok', 'last_number'), (None, None, None, None)]
+    """
+    replies = _replies(frame)
+    settled, faults = validate_extraction({"type": config} if isinstance(config, str) else config, limits=limits)
+    if faults:
+        raise OptionError.of(faults, what="extract")
+    read = extract_texts(replies["output_text"].cast(pl.String), settled, limits=limits)
+    return pl.concat([replies.drop(EXTRACTED, strict=False), read], how="horizontal")
+
+
+def _replies(frame: Any) -> pl.DataFrame:
+    """Give what was handed in as a frame with ``output_text``.
+
+    Raises:
+        OptionError: It has none, or no text there.
+    """
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect(engine="in-memory")
+    elif isinstance(frame, pl.Series):
+        frame = frame.alias("output_text").to_frame()
+    elif isinstance(frame, Sequence) and not isinstance(frame, str):
+        if not all(text is None or isinstance(text, str) for text in frame):
+            raise OptionError("extract: the list holds something that is no text; give texts, and None for none")
+        texts = [None if text is None else clean(text) for text in frame]
+        frame = pl.DataFrame({"output_text": texts}, schema={"output_text": pl.String})
+    if not isinstance(frame, pl.DataFrame):
+        raise OptionError(
+            f"extract: {type(frame).__name__} is no frame; give a polars frame with output_text, a Series, or a list "
+            "of texts"
+        )
+    if "output_text" not in frame.columns:
+        near = suggestion("output_text", frame.columns)
+        raise OptionError(f"extract: the frame has no column output_text; rename one to it ({near})")
+    if (dtype := frame["output_text"].dtype) not in (pl.String, pl.Null, pl.Categorical, pl.Enum):
+        raise OptionError(f"extract: output_text is {dtype}, not text; cast it: .cast(pl.String)")
+    return frame
 
 
 def _by_config(texts: pl.Series, config_of: NDArray[np.uint32], configs: pl.DataFrame, limits: Limits) -> pl.DataFrame:

@@ -19,9 +19,9 @@ from evalframe.reprs import Telling
 
 # options of the contract that this version does not have yet: said aloud, never ignored
 LATER = (
-    "allow_hosts", "cache", "confidence", "embedding_model", "engine", "extract", "judge_model", "max_cost_usd",
-    "max_rate_limit_wait_seconds", "metrics", "preflight", "prices", "prompt", "request_type", "requests_per_minute",
-    "skip_failed_tasks", "targets", "tokens_per_minute", "verdict",
+    "allow_hosts", "cache", "confidence", "embedding_model", "engine", "judge_model", "max_cost_usd",
+    "max_rate_limit_wait_seconds", "preflight", "prices", "request_type", "requests_per_minute", "skip_failed_tasks",
+    "tokens_per_minute", "verdict",
 )  # fmt: skip
 
 
@@ -50,6 +50,11 @@ class RunOptions(Telling):
         sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
         on_missing: What a template's field that is in no row does: ``warn`` or ``error``.
         allow_bad_tasks: Run the good lines of a task file that has bad ones.
+        prompt: Makes the source data: a template (``"Q: {{question}}"``), or the name of one field. What these four
+            say is kept in the run's manifest.
+        targets: Of data: a template or the name of one field; a list of texts is several references.
+        extract: Of data: how the answer is read, a type (``"number"``) or a configuration. None: the whole reply.
+        metrics: Of data: metric ids, ``Metric`` records or dicts as in a manifest.
     """
 
     concurrency: int | None = None
@@ -70,6 +75,10 @@ class RunOptions(Telling):
     sample_ids: Literal["auto", "content"] = "auto"
     on_missing: Literal["warn", "error"] = "warn"
     allow_bad_tasks: bool = False
+    prompt: str | None = None
+    targets: str | None = None
+    extract: str | Mapping[str, Any] | None = None
+    metrics: Any = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> RunOptions:
@@ -99,7 +108,7 @@ class RunOptions(Telling):
         return None if self.out is None or isinstance(self.out, bool) else Path(self.out)
 
     def recorded(self) -> dict[str, Any]:
-        """Give what ``run.json`` keeps: plain JSON values."""
+        """Give what ``run.json`` keeps: plain JSON values. What data is asked and how is in the manifest."""
         return {
             "concurrency": self.concurrency,
             "parallel": self.parallel,

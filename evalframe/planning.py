@@ -13,6 +13,7 @@ import polars as pl
 from evalframe import prompts
 from evalframe.data.files import FileStore
 from evalframe.data.local import read_records
+from evalframe.data.tables import content_hash
 from evalframe.errors import DatasetError, EvalframeError, Fault, NotBuiltError, OptionError, TaskFileError
 from evalframe.frames import check, empty
 from evalframe.manifest.suite import Dataset, Suite, Task
@@ -22,7 +23,7 @@ from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS, suggestion
 from evalframe.schemas import ROWS
-from evalframe.sources import Source, SuiteSource, TaskSource
+from evalframe.sources import DataSource, Source, SuiteSource, TaskSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,10 @@ def make_plan(source: Source, *, options: RunOptions) -> Plan:
         TaskFileError: A task file has bad lines and ``allow_bad_tasks`` is not set.
         OptionError: ``task_ids`` names tasks that are not there.
     """
-    plan = _plan_suite(source, options) if isinstance(source, SuiteSource) else _plan_tasks(source, options)
+    if isinstance(source, TaskSource):
+        plan = _plan_tasks(source, options)
+    else:
+        plan = _plan_data(source, options) if isinstance(source, DataSource) else _plan_suite(source, options)
     if faults := code_faults(plan.rows, limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
     return plan
@@ -96,29 +100,47 @@ def _unbuilt(task: Task, where: str) -> Iterable[Fault]:
 def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     suite = source.suite
     check_built(suite)
-    files = FileStore(files={k: Path(v) for k, v in options.files.items()}, folder=source.folder)
+    given = {name: Path(path) for name, path in options.files.items()}
+    files = FileStore(files={**given, **source.files}, folder=source.folder)
     wanted = _wanted([task.id for task in suite.tasks], options)
     tasks = [task for task in suite.tasks if task.id in wanted]
     built: list[pl.DataFrame] = []
     faults: list[Fault] = []
     for task in tasks:
         try:
-            built.append(_task_rows(task, files, options))
+            records = _records(task.dataset, files, prompts.needed_paths(task))
+            built.append(_task_rows(task, records, options, fewshot_records=_fewshot_records(task, files)))
         except DatasetError as error:
             faults += _with_task(error, task.id)
     if faults:
         raise DatasetError.of(faults, what="the data of the suite")
     rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
     hashes = {name: files.hash(name) for name in file_ids(suite)}
-    version = suite_version(suite, content_hashes=hashes)
-    return Plan(check(rows, ROWS), suite.to_manifest(), version.version, version.parts, hashes)
+    return suite_plan(rows, suite=suite, content_hashes=hashes)
 
 
-def _task_rows(task: Task, files: FileStore, options: RunOptions) -> pl.DataFrame:
+def _plan_data(source: DataSource, options: RunOptions) -> Plan:
+    (task,) = source.suite.tasks
+    _wanted([task.id], options)
+    needed = prompts.needed_paths(task)
+    records = source.table.records(needed.fields, needed.items)
+    hashes = dict.fromkeys(file_ids(source.suite), content_hash(records))
+    return suite_plan(_task_rows(task, records, options), suite=source.suite, content_hashes=hashes)
+
+
+def suite_plan(rows: pl.DataFrame, *, suite: Suite, content_hashes: Mapping[str, str]) -> Plan:
+    """Give the plan of a suite whose rows are made."""
+    version = suite_version(suite, content_hashes=content_hashes)
+    return Plan(check(rows, ROWS), suite.to_manifest(), version.version, version.parts, content_hashes)
+
+
+def _task_rows(
+    task: Task, records: pl.DataFrame, options: RunOptions, *, fewshot_records: pl.DataFrame | None = None
+) -> pl.DataFrame:
     rows = prompts.suite_rows(
         task,
-        _records(task.dataset, files, prompts.needed_paths(task)),
-        fewshot_records=_fewshot_records(task, files),
+        records,
+        fewshot_records=fewshot_records,
         on_missing=options.on_missing,
         sample_ids=options.sample_ids,
         max_metadata_columns=options.limits.metadata_columns,
@@ -141,9 +163,8 @@ def _records(dataset: Dataset, files: FileStore, paths: prompts.NeededPaths) -> 
 
 def _plan_tasks(source: TaskSource, options: RunOptions) -> Plan:
     if source.faults and not options.allow_bad_tasks:
-        raise TaskFileError.of(
-            list(source.faults), what="the task file has bad lines (allow_bad_tasks=True runs the good ones)"
-        )
+        good = "allow_bad_tasks=True runs the good ones" if source.records else "data of your own goes with prompt="
+        raise TaskFileError.of(list(source.faults), what=f"the task file has bad lines ({good})")
     if not source.records:
         raise TaskFileError("there is no task to run; a task file has one JSON object a line")
     wanted = _wanted([record.task_id for record in source.records], options)

@@ -19,7 +19,7 @@ from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.planning import Plan
 from evalframe.sandbox.launch import layers
-from evalframe.store import FORMAT_VERSION, RunFolder, new_run_id
+from evalframe.store import FORMAT_VERSION, RunFolder, new_folder, new_run_id
 
 PACKAGES = ("polars", "numpy", "datasets", "rapidfuzz", "pydantic")
 
@@ -68,6 +68,19 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
     }
+
+
+def begin_run(
+    plan: Plan, *, kind: str, options: RunOptions, settings: GenerationSettings, models: Sequence[Model]
+) -> RunFolder:
+    """Make the folder of a new run, with all in it that is known before the first call."""
+    folder = new_folder(options.out)
+    Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
+    folder.write("rows", plan.rows)
+    folder.write_manifest(plan.manifest)
+    record = new_record(plan, kind=kind, options=options, settings=settings, models=models)
+    folder.write_record({**record, "rows_digest": digest(folder)})
+    return folder
 
 
 def check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunOptions) -> None:

@@ -8,25 +8,27 @@ from typing import Any
 
 from evalframe.advice import warn_of_idle, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox
+from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
 from evalframe.execution import adapters_again, execute, unfinished
-from evalframe.generate.journal import Journal
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
 from evalframe.planning import make_plan
-from evalframe.recording import check_journal, check_unchanged, digest, model_ids, new_record
+from evalframe.recording import begin_run, check_journal, check_unchanged, model_ids
 from evalframe.result import Run
-from evalframe.sources import SuiteSource, read_source
-from evalframe.store import RunFolder, new_folder
+from evalframe.sources import TaskSource
+from evalframe.store import RunFolder
 
 
 def run(source: Any, models: Any, **options: Any) -> Run:
-    """Evaluate models on a suite or on task files.
+    """Evaluate models on a suite, on task files, or with ``prompt=`` on data.
 
     Args:
         source: A suite manifest (path of a .json file, dict, ``Suite``), task records (path of a .jsonl file, dicts),
-            or a list of .jsonl files.
+            or a list of .jsonl files. With ``prompt=``, ``targets=``, ``extract=`` and ``metrics=``: data, which is a
+            polars or pandas frame, a ``datasets.Dataset``, a list of dicts, or the path of a .jsonl, .csv or .parquet
+            file; it is a task of one suite, of type ``custom``.
         models: A model or a list: ``"mock/rule_based"``, an adapter, ``evalframe.replay(path)``,
             ``evalframe.from_callable(name, fn)``, a dict with ``model``.
         **options: The fields of ``RunOptions``.
@@ -42,7 +44,7 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     """
     settled = RunOptions.of(options)
     settings = parse_generation(settled.generation, limits=settled.limits)
-    found = read_source(source, limits=settled.limits)
+    found = find_source(source, settled)
     resolved = resolve_models(models, limits=settled.limits)
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
@@ -50,13 +52,8 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     warn_of_idle(settings)
     warn_of_unused(resolved, plan.rows, settled)
 
-    folder = new_folder(settled.out)
-    Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
-    folder.write("rows", plan.rows)
-    folder.write_manifest(plan.manifest)
-    kind = "suite" if isinstance(found, SuiteSource) else "tasks"
-    record = new_record(plan, kind=kind, options=settled, settings=settings, models=resolved)
-    folder.write_record({**record, "rows_digest": digest(folder)})
+    kind = "tasks" if isinstance(found, TaskSource) else "suite"
+    folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved)
     return execute(folder, [model.adapter for model in resolved], settled, settings)
 
 

@@ -1,33 +1,56 @@
-"""What a user hands to ``run`` becomes a suite or a list of task records, validated whole."""
+"""What a user hands to ``run`` becomes a suite or a list of task records, validated whole. Data: ``datasource``."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evalframe.data.frames_in import DATA_FORMS, is_data
+from evalframe.data.tables import Table
 from evalframe.errors import Fault, OptionError, TaskFault
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.taskfile import TaskRecord, parse_records, validate_file, validate_files
 
+_ENDINGS = re.compile(r"\.(jsonl?|ndjson|csv|parquet|pq)(\.gz)?$", re.IGNORECASE)
 FORMS = (
     "a suite manifest (a .json file, a dict with 'tasks', a Suite), task records (a .jsonl file, a list of dicts with "
-    "'task_id'), or a list of .jsonl files"
+    "'task_id'), a list of .jsonl files, or with prompt= " + DATA_FORMS
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteSource:
-    """A validated suite, and the folder against which its relative files are found: the manifest's, or for one that
-    came from memory the working folder.
+    """A validated suite.
+
+    Attributes:
+        suite: What to evaluate.
+        folder: Against which its relative files are found: the manifest's, or for one that came from memory the
+            working folder.
+        files: Files by the ids that the suite has for them, beside those of the options.
     """
 
     suite: Suite
     folder: Path
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Data in memory, and the suite of one task that runs it.
+
+    Attributes:
+        suite: Its dataset names what only ``table`` has.
+        table: The data.
+    """
+
+    suite: Suite
+    table: Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +61,7 @@ class TaskSource:
     faults: Sequence[TaskFault]
 
 
-Source = SuiteSource | TaskSource
+Source = SuiteSource | DataSource | TaskSource
 
 
 def read_source(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Source:
@@ -69,9 +92,12 @@ def read_source(source: Any, *, limits: Limits = DEFAULT_LIMITS) -> Source:
         if all(isinstance(one, TaskRecord) for one in source):
             return TaskSource(list(source), [])
         if all(isinstance(one, str | os.PathLike) and Path(one).suffix != ".json" for one in source):
-            return TaskSource(*validate_files([_existing(Path(one)) for one in source], limits=limits))
+            return TaskSource(*validate_files([existing(Path(one)) for one in source], limits=limits))
     if isinstance(source, Sequence) and any(isinstance(one, str) and one.endswith(".json") for one in source):
         raise OptionError("a run takes one suite alone, or several .jsonl task files; give them in runs of their own")
+    if is_data(source):
+        listed = isinstance(source, Sequence)
+        raise _no_source("a list of dicts without 'task_id'" if listed else f"a {type(source).__name__}", data=True)
     empty = " with nothing in it" if isinstance(source, Sequence) and not source else ""
     raise _no_source(f"a {type(source).__name__}{empty}")
 
@@ -91,7 +117,7 @@ def fixture_folder() -> Path:
 
 
 def _read_path(path: Path, limits: Limits) -> Source:
-    _existing(path)
+    existing(path)
     if path.suffix.lower() == ".json":
         content = path.read_bytes()
         try:
@@ -105,6 +131,8 @@ def _read_path(path: Path, limits: Limits) -> Source:
         if not tasks.records and tasks.faults and _is_manifest(path):
             raise OptionError(f"{path}: holds one suite manifest, not a task a line; name the file .json")
         return tasks
+    if is_data(path):
+        raise _no_source(str(path), data=True)
     yaml = " (write the manifest as JSON)" if path.suffix.lower() in (".yaml", ".yml") else ""
     raise _no_source(f"{path}: not a .json or .jsonl file{yaml}")
 
@@ -117,15 +145,26 @@ def _is_manifest(path: Path) -> bool:
     return isinstance(whole, dict) and "tasks" in whole
 
 
-def _existing(path: Path) -> Path:
+def existing(path: Path, forms: str = FORMS) -> Path:
+    """Give a path that is a file.
+
+    Raises:
+        OptionError: It is a folder, or is not there; names what is beside it.
+    """
     if path.is_dir():
-        raise OptionError.of([Fault(str(path), "bad_source", "is a folder", f"give {FORMS}")], what="source")
+        raise OptionError.of([Fault(str(path), "bad_source", "is a folder", f"give {forms}")], what="source")
     if not path.is_file():
-        near = sorted(p.name for p in path.parent.glob("*.json*"))[:5] if path.parent.is_dir() else []
+        beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
+        near = [one.name for one in beside if one.is_file() and _ENDINGS.search(one.name)][:5]
         there = f"; {path.parent} has {', '.join(near)}" if near else ""
         raise OptionError.of([Fault(str(path), "missing_file", f"there is no such file{there}")], what="source")
     return path
 
 
-def _no_source(seen: str) -> OptionError:
+def _no_source(seen: str, *, data: bool = False) -> OptionError:
+    if data:
+        return OptionError(
+            f'{seen} is data, which a run asks about by a template: give prompt=, as in prompt="Q: {{{{question}}}}" '
+            f'or prompt="question", with targets=, extract= and metrics=; without prompt= a source is {FORMS}'
+        )
     return OptionError(f"{seen} is no source: give {FORMS}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -17,6 +17,7 @@ from evalframe.data.columns import RecordColumns
 from evalframe.data.csvfile import take_csv
 from evalframe.data.jsonl import take_jsonl
 from evalframe.errors import DatasetError
+from evalframe.jsontext import loads
 
 Format = Literal["jsonl", "csv"]
 FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
@@ -71,6 +72,33 @@ def read_records(
     if records.is_empty():
         raise DatasetError(f"{path}: the file has no rows; add some, or check that it is the right file")
     return records
+
+
+def field_names(path: Path, *, sought: Collection[str]) -> list[str]:
+    """List the fields of a JSONL or CSV file, as far as it has to be read to see those that are sought.
+
+    Nothing is read where none is sought. Lines that are no object have no fields.
+
+    Raises:
+        DatasetError: The file can not be read.
+    """
+    path, names = Path(path), dict[str, None]()
+    missing = set(sought)
+    if missing and _format_of(path) == "csv":
+        return list(loads(read_records(path)["row"][0]))  # every row has all of them
+    if not missing:
+        return []
+    with _opened(path) as stream:
+        for line in stream:
+            try:
+                record = loads(line.decode())
+            except ValueError:
+                continue
+            names.update(dict.fromkeys(record if isinstance(record, dict) else ()))
+            missing -= names.keys()
+            if not missing:
+                break
+    return list(names)
 
 
 def _format_of(path: Path) -> Format:

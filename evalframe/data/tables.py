@@ -13,6 +13,7 @@ from evalframe.data.columns import records_of
 from evalframe.data.jsoncolumns import at_path, items_of_lists, json_texts, rendered
 from evalframe.errors import DatasetError, Fault
 from evalframe.frames import check
+from evalframe.jsontext import clean, text_of
 from evalframe.schemas import RECORDS
 
 MOST_FAULTS = 20
@@ -40,14 +41,6 @@ class FrameTable:
         """Give the table without some of its columns."""
         return FrameTable(self.frame.drop(names), self.height)
 
-    def head(self, n: int) -> FrameTable:
-        """Give the first rows."""
-        return FrameTable(self.frame.head(n), min(n, self.height))
-
-    def take(self, places: Sequence[int]) -> FrameTable:
-        """Give the rows at some places, in that order."""
-        return FrameTable(self.frame[places], len(places))
-
     def records(self, fields: Sequence[str] = (), items: Sequence[str] = ()) -> pl.DataFrame:
         """Make the records: what ``data.columns.records_of`` would make of the rows as dicts, by columns.
 
@@ -66,6 +59,10 @@ class FrameTable:
         columns |= {f"field.{path}": self._field(path) for path in fields}
         columns |= {f"items.{path}": items_of_lists(self._at(path)) for path in items}
         return check(pl.DataFrame(columns), RECORDS)
+
+    def texts(self, names: Sequence[str]) -> pl.DataFrame:
+        """Give the values of some fields, rendered; null where there is none."""
+        return pl.DataFrame([self._field(name).alias(name) for name in names])
 
     def _field(self, path: str) -> pl.Series:
         return rendered(self._at(path)).cast(pl.String)
@@ -101,14 +98,6 @@ class DictTable:
         dropped = set(names)
         return DictTable([{key: value for key, value in row.items() if key not in dropped} for row in self.rows])
 
-    def head(self, n: int) -> DictTable:
-        """Give the first rows."""
-        return DictTable(self.rows[:n])
-
-    def take(self, places: Sequence[int]) -> DictTable:
-        """Give the rows at some places, in that order."""
-        return DictTable([self.rows[place] for place in places])
-
     def records(self, fields: Sequence[str] = (), items: Sequence[str] = ()) -> pl.DataFrame:
         """Make the records.
 
@@ -121,6 +110,15 @@ class DictTable:
         if faults:
             raise faulty(faults)
         return records
+
+    def texts(self, names: Sequence[str]) -> pl.DataFrame:
+        """Give the values of some fields, rendered; null where there is none."""
+        rendered = ([_text(row.get(name)) for row in self.rows] for name in names)
+        return pl.DataFrame(dict(zip(names, rendered, strict=True)), schema=dict.fromkeys(names, pl.String))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else clean(text_of(value))
 
 
 Table = FrameTable | DictTable

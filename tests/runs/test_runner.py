@@ -324,6 +324,6 @@ def test_a_models_dict_is_checked(model: dict[str, Any], says: str, rows_file: P
         ef.run(suite(), model, files={"rows": rows_file}, out=False)
 
 
-def test_a_frame_is_no_source_yet_and_says_so() -> None:
-    with pytest.raises(OptionError, match="a DataFrame is no source"):
+def test_a_frame_without_a_prompt_is_no_source_and_says_what_is_missing() -> None:
+    with pytest.raises(OptionError, match=r"a DataFrame is data.*give prompt="):
         ef.run(pl.DataFrame({"a": [1]}), "mock/noisy")
