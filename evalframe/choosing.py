@@ -14,6 +14,8 @@ from evalframe.registry import EXTRACTORS, METRICS, suggestion
 EXTRACT_FORMS = 'a type, as in "number", or a config, as in {"type": "regex_last", "pattern": "answer is (\\\\S+)"}'
 METRIC_FORMS = 'metric ids, as in ["exact_match"], entries of a manifest, or metrics of your own'
 
+_LOWER = {"higher_is_better": False}
+
 
 def extraction_of(
     given: Any, *, where: str = "extract", limits: Limits = DEFAULT_LIMITS
@@ -57,8 +59,11 @@ def metrics_of(given: Any, *, where: str = "metrics") -> tuple[list[dict[str, An
     >>> metrics_of(["exact_match", {"id": "f1", "aggregation": "none"}])
     ([{'id': 'exact_match'}, {'id': 'f1', 'aggregation': 'none'}], [])
     """
-    if isinstance(given, str | Mapping | Metric | MetricChoice):
+    if isinstance(given, str | Mapping | Metric | MetricChoice) or callable(given):
         given = [given]
+    if given is None:
+        detail = "is missing: nothing says how replies are scored"
+        return [], [Fault(where, "missing", detail, f"give {METRIC_FORMS}; there are {', '.join(METRICS.names())}")]
     if not isinstance(given, Sequence) or not given:
         seen = "the list is empty" if isinstance(given, Sequence) else f"{given!r} is no list"
         return [], [Fault(where, "bad_type", seen, f"give {METRIC_FORMS}; there are {', '.join(METRICS.names())}")]
@@ -70,12 +75,17 @@ def metrics_of(given: Any, *, where: str = "metrics") -> tuple[list[dict[str, An
             one = one.model_dump(exclude_none=True)
         name = one.name if isinstance(one, Metric) else one.get("id") if isinstance(one, Mapping) else one
         if not isinstance(name, str):
-            faults.append(Fault(at, "bad_type", f"{one!r} is no metric", f"give {METRIC_FORMS}"))
+            seen = f"the function {one.__name__}" if hasattr(one, "__name__") else repr(one)
+            own = '; a function becomes one by @evalframe.metric("name")' if callable(one) else ""
+            faults.append(Fault(at, "bad_type", f"{seen} is no metric", f"give {METRIC_FORMS}{own}"))
         elif name not in METRICS:
             known = suggestion(name, METRICS.names())
             faults.append(Fault(at, "unknown_metric", f"there is no metric {name!r}", known))
-        elif isinstance(one, Metric):
-            entries.append({"id": one.name, "higher_is_better": one.higher_is_better})
-        else:
-            entries.append(dict(one) if isinstance(one, Mapping) else {"id": name})
+        elif isinstance(one, Metric) and METRICS.get(name) is not one:
+            detail = f"is not the metric that is registered as {name!r}"
+            faults.append(Fault(at, "unknown_metric", detail, f"give the id, [{name!r}], or register it anew"))
+        elif isinstance(one, Mapping):
+            entries.append(dict(one))
+        else:  # a manifest says true where it says nothing
+            entries.append({"id": name} if METRICS.get(name).higher_is_better else {"id": name, **_LOWER})
     return entries, faults

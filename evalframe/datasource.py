@@ -8,16 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evalframe.choosing import extraction_of, metrics_of
 from evalframe.data.frames_in import DATA_FORMS, is_text_file, read_table
 from evalframe.data.local import field_names
 from evalframe.errors import Fault, ManifestError, OptionError
 from evalframe.limits import DEFAULT_LIMITS, Limits
-from evalframe.manifest.extraction import validate_extraction
 from evalframe.manifest.suite import Suite, parse_suite
-from evalframe.metrics import Metric
 from evalframe.options import RunOptions
 from evalframe.prompts.templates import Placeholder, parse
-from evalframe.registry import METRICS, nearest, suggestion
+from evalframe.registry import METRICS, nearest
 from evalframe.sources import DataSource, Source, SuiteSource, existing, read_source
 
 IN_MEMORY = "data"  # the task's id, and the file id in the manifest, of data that has no file
@@ -112,14 +111,15 @@ def data_suite(
     Raises:
         OptionError: Names every fault, as ``prompt``, ``targets``, ``extract`` or ``metrics``.
     """
-    faults: list[Fault] = []
-    chosen = _metrics(metrics, faults)
+    chosen, faults = metrics_of(metrics)
+    extraction, wrong = extraction_of(extract, limits=limits)
+    faults += wrong
     task: dict[str, Any] = {
         "id": task_id,
         "type": TASK_TYPE,
         "dataset": {"file_id": file_id},
         "prompt_template": _template("prompt", prompt, names, faults) if prompt != "" else "",
-        "output_extraction": _extraction(extract, limits, faults),
+        "output_extraction": extraction or {"type": "none"},
         "metrics": chosen or [{"id": "exact_match"}],
     }
     if targets is not None:
@@ -181,66 +181,6 @@ def _template(option: str, text: Any, names: Sequence[str], faults: list[Fault])
             return template
         faults.append(Fault(option, "bad_name", f"no template can name the field {text!r}", "rename the field"))
     return "{{x}}"
-
-
-def _extraction(given: Any, limits: Limits, faults: list[Fault]) -> Mapping[str, Any]:
-    nothing = {"type": "none"}
-    if given is None:
-        return nothing
-    config = {"type": given} if isinstance(given, str) else given
-    if not isinstance(config, Mapping):
-        remedy = 'write a type, as in extract="number", or a dict, as evalframe.regex(…) gives'
-        faults.append(Fault("extract", "bad_type", f"{given!r} is no extraction", remedy))
-        return nothing
-    _, wrong = validate_extraction(config, where="extract", limits=limits)
-    faults += wrong
-    return nothing if wrong else config
-
-
-def _metrics(given: Any, faults: list[Fault]) -> list[dict[str, Any]]:
-    """Give the metrics as a manifest has them; those that are wrong are left out."""
-    known = ", ".join(METRICS.names())
-    one = isinstance(given, str | Mapping | Metric) or callable(given)
-    metrics = [given] if one else given
-    if metrics is None or (isinstance(metrics, Sequence) and not metrics):
-        detail = "is missing: nothing says how the replies are scored"
-        faults.append(Fault("metrics", "missing", detail, f'choose, as in metrics=["exact_match"]; there are {known}'))
-        return []
-    if not isinstance(metrics, Sequence):
-        faults.append(Fault("metrics", "bad_type", f"{metrics!r} is no list", 'write metrics=["exact_match"]'))
-        return []
-    chosen = []
-    for place, metric in enumerate(metrics):
-        where = f"metrics[{place}]"
-        fault = _metric_fault(metric, where)
-        if fault is not None:
-            faults.append(fault)
-        elif isinstance(metric, Mapping):
-            chosen.append(dict(metric))
-        else:
-            entry: Metric = METRICS.get(metric.name if isinstance(metric, Metric) else metric)
-            chosen.append({"id": entry.name, "higher_is_better": entry.higher_is_better})
-    return chosen
-
-
-def _metric_fault(metric: Any, where: str) -> Fault | None:
-    if isinstance(metric, Metric):
-        if metric.name in METRICS and METRICS.get(metric.name) is metric:
-            return None
-        detail = f"is not the metric that is registered as {metric.name!r}"
-        return Fault(where, "unknown_metric", detail, f"give its id, metrics=[{metric.name!r}], or register it anew")
-    name = metric.get("id") if isinstance(metric, Mapping) else metric
-    if isinstance(metric, Mapping) and not isinstance(name, str):
-        return None  # the manifest's own rules say it
-    if not isinstance(name, str):
-        what = f"the function {getattr(metric, '__name__', '')} is" if callable(metric) else f"{metric!r} is"
-        remedy = 'give an id, as in "exact_match", or decorate the function: @evalframe.metric("name")'
-        return Fault(where, "bad_type", f"{what} no metric", remedy)
-    if name in METRICS:
-        return None
-    names = METRICS.names()
-    near, known = suggestion(name, names), f"known: {', '.join(names)}"
-    return Fault(where, "unknown_metric", f"there is no metric {name!r}", near if near == known else f"{near} {known}")
 
 
 def _needs_target(metric: Mapping[str, Any]) -> bool:
