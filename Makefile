@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test slow bench lint format clean
+.PHONY: demo test slow notebook notebooks bench lint format clean
 
 demo: .venv/run.stamp  ## the ten fixture tasks with three mock models; results in demo-results/
 	$(BIN)/evalframe demo --out demo-results
@@ -12,6 +12,12 @@ test: .venv/dev.stamp  ## the default suite
 
 slow: .venv/dev.stamp  ## the tests that take longer
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
+
+notebook: .venv/dev.stamp  ## the tests that execute notebooks
+	$(BIN)/python -m pytest -q -m notebook tests/notebooks
+
+notebooks: .venv/dev.stamp  ## write the notebooks with the outputs that they have now
+	$(BIN)/python -m tests.notebooks
 
 bench: .venv/dev.stamp  ## ratios of speed against peers and plain versions, in one run
 	$(BIN)/python -m tests.benchmarks

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evalframe.passing import pass_at_k
     from evalframe.prompts import render
     from evalframe.result import Run
-    from evalframe.runner import load, resume, run
+    from evalframe.runner import arun, load, resume, run
     from evalframe.slicing import slices
     from evalframe.sources import load_fixtures
     from evalframe.standings import leaderboard
@@ -43,6 +43,7 @@ _HOMES = {
     "Run": "result",
     "TASK_SPEC_VERSION": "manifest.taskfile",
     "TaskSpec": "adapters",
+    "arun": "runner",
     "calibration": "calibrating",
     "concat": "uniting",
     "evaluate": "evaluating",
@@ -81,6 +82,7 @@ __all__ = [
     "ModelAdapter",
     "Run",
     "TaskSpec",
+    "arun",
     "calibration",
     "concat",
     "evaluate",

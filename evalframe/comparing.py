@@ -128,7 +128,7 @@ def differences(
         named = {"model_a": model_a, "model_b": model_b, "mean_a": means[0], "mean_b": means[1]}
         turned = paired.select(PAIRED).with_columns(  # pairwise gives a minus b
             *(pl.lit(value, DIFFERENCES.dtypes[name]).alias(name) for name, value in named.items()),
-            diff_mean=-pl.col("diff_mean"), ci_lo=-pl.col("ci_hi"), ci_hi=-pl.col("ci_lo"),
+            diff_mean=0.0 - pl.col("diff_mean"), ci_lo=0.0 - pl.col("ci_hi"), ci_hi=0.0 - pl.col("ci_lo"),  # no -0.0
         )  # fmt: skip
         figures.append(turned)
     found = pl.concat(figures).join(_counts(compared), on=PAIR, how="left", maintain_order="left")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -21,13 +24,21 @@ from evalframe.store import RunFolder
 
 
 def execute(
-    folder: RunFolder, adapters: Sequence[ModelAdapter], options: RunOptions, settings: GenerationSettings
+    folder: RunFolder,
+    adapters: Sequence[ModelAdapter],
+    options: RunOptions,
+    settings: GenerationSettings,
+    *,
+    stop: threading.Event | None = None,
 ) -> Run:
     """Make the calls that a folder's journal does not have yet, and write the result frames.
 
+    Once ``stop`` is set no further call begins; the run is then partial.
+
     Raises:
         RunFolderError: Another process is writing the folder.
-        KeyboardInterrupt: After an interrupt, when the folder is complete and marked ``partial``.
+        KeyboardInterrupt: After an interrupt, when the folder is complete and marked ``partial``. In a notebook the
+            partial run is given back instead, with a warning.
     """
     started = time.perf_counter()
     call_options = GenerateOptions(
@@ -39,6 +50,7 @@ def execute(
         reasoning_tags=tuple(options.reasoning_tags),
         limits=options.limits,
         progress=options.progress,
+        stop=stop,
     )
     names = model_ids(folder.record())
     with folder.locked():
@@ -50,7 +62,11 @@ def execute(
                     generate(folder.read("rows"), adapters=adapters, journal=journal, options=call_options)
         except KeyboardInterrupt as interrupt:
             assemble(folder, options=options, model_ids=names)
-            interrupt.add_note(f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}")
+            how = f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}"
+            if in_notebook():
+                warnings.warn(f"interrupted: {how}", PartialRunWarning, stacklevel=4)
+                return Run(folder)
+            interrupt.add_note(how)
             raise
         finally:
             spent = folder.record()["wall_seconds"] + time.perf_counter() - started
@@ -65,6 +81,17 @@ def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
     if not objects:
         return f"evalframe resume {folder.path}"
     return f"evalframe.resume({str(folder.path)!r}, [{', '.join(objects)}]) in Python"
+
+
+class PartialRunWarning(UserWarning):
+    """A run was interrupted in a notebook, and what was done of it is given back."""
+
+
+def in_notebook() -> bool:
+    """Say whether this process is a notebook's kernel: there an exception would lose the run's value."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return getattr(shell, "kernel", None) is not None
 
 
 def unfinished(folder: RunFolder, options: RunOptions) -> set[str]:

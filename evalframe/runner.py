@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,35 @@ def run(source: Any, models: Any, **options: Any) -> Run:
         ManifestError, TaskFileError, OptionError, DatasetError, NotBuiltError: The input is wrong; no model was
             called. Every fault is named, with what to do.
         SandboxError: Generated code would have to run without walls; see ``allow_unsandboxed``.
-        KeyboardInterrupt: The run was interrupted; its folder holds what was done and can be resumed.
+        KeyboardInterrupt: The run was interrupted; its folder holds what was done and can be resumed. In a notebook
+            the partial run is given back instead, with a warning.
     """
+    return _run(source, models, options, stop=None)
+
+
+async def arun(source: Any, models: Any, **options: Any) -> Run:
+    """Evaluate models as ``run`` does, without holding up the event loop: ``await evalframe.arun(…)``.
+
+    The run works in a thread of its own. When the awaiting task is cancelled, no further call begins, those in flight
+    are waited for and kept, and the run's folder is left partial, to be resumed; then the cancellation goes on.
+
+    Args, Returns, Raises: as ``run``.
+    """
+    import asyncio  # not needed by anybody else here, and slow to import
+
+    stop = threading.Event()
+    work = asyncio.ensure_future(asyncio.to_thread(_run, source, models, options, stop=stop))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        await asyncio.wait([work])
+        if not work.cancelled() and (error := work.exception()) is not None:
+            raise error from None
+        raise
+
+
+def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.Event | None) -> Run:
     settled = RunOptions.of(options)
     settings = parse_generation(settled.generation, limits=settled.limits)
     found = find_source(source, settled)
@@ -54,7 +82,7 @@ def run(source: Any, models: Any, **options: Any) -> Run:
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"
     folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved)
-    return execute(folder, [model.adapter for model in resolved], settled, settings)
+    return execute(folder, [model.adapter for model in resolved], settled, settings, stop=stop)
 
 
 def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool = True) -> Run:

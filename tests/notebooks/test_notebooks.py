@@ -1,0 +1,41 @@
+"""Every notebook runs from top to bottom, and shows what is committed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+# the kernel's libraries are not under test; a warning of theirs at start must not fail a notebook
+pytestmark = [pytest.mark.notebook, pytest.mark.filterwarnings("default")]
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+
+from tests.notebooks.execution import FOLDER, clean, executed, notebooks, texts  # noqa: E402
+
+ROOT = FOLDER.parent
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("folder", [FOLDER, ROOT], ids=["beside", "at the top"])
+def test_a_notebook_shows_what_is_committed(path: Path, folder: Path) -> None:
+    import nbformat
+
+    committed = nbformat.read(path, as_version=4)
+    found = executed(path, folder=folder)
+    assert texts(found) == texts(committed)
+    assert any(texts(found))
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_a_committed_notebook_is_clean(path: Path) -> None:
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    text = path.read_text("utf-8")
+    assert json.loads(text) == json.loads(nbformat.writes(clean(notebook)))
+    counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+    for unwanted in ("/tmp/", str(Path.home()), "Traceback", "Warning"):
+        assert unwanted not in text
