@@ -135,6 +135,8 @@ def data_suite(
     except ManifestError as error:
         faults += [_in_words_of_the_call(fault) for fault in error.fault_records if isinstance(fault, Fault)]
     if faults:
+        order = ["prompt", *OF_DATA]
+        faults.sort(key=lambda fault: order.index(re.split(r"\W", fault.where)[0]))
         raise OptionError.of(faults, what="prompt, targets, extract and metrics of the data")
     return suite
 

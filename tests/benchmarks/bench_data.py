@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evalframe import prompts
+from evalframe.data.frames_in import read_table
 from evalframe.data.local import read_records
 from evalframe.manifest.suite import parse_suite
 from tests.benchmarks.harness import Ratio, cpu_seconds, peak_megabytes
@@ -36,6 +38,7 @@ def ratios() -> Iterable[Ratio]:
         jsonl, table = write_files(Path(folder))
         yield from loading_ratios(jsonl, table)
         yield from prompt_ratios(jsonl)
+        yield from memory_ratios()
         yield peak_ratio(jsonl)
 
 
@@ -75,6 +78,33 @@ def loading_ratios(jsonl: Path, table: Path) -> Iterable[Ratio]:
     yield Ratio("data", f"JSONL, {N:,} records: exact, json.loads into dicts", ours, cpu_seconds(dicts))
     ours = cpu_seconds(lambda: read_records(table, fields=fields))
     yield Ratio("data", f"CSV, {N:,} records: exact, csv.DictReader into dicts", ours, cpu_seconds(cells))
+
+
+def memory_ratios() -> Iterable[Ratio]:
+    """Ours gives RECORDS with columns at paths; theirs each row's JSON text and nothing else."""
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({
+        "id": [f"q{i}" for i in range(N)],
+        "question": [" ".join(WORDS[w] for w in pick) for pick in rng.integers(0, len(WORDS), (N, 20)).tolist()],
+        "weight": rng.random(N), "level": rng.integers(0, 5, N), "tags": [["a", WORDS[i % 12]] for i in range(N)],
+    })  # fmt: skip
+    fields = ("id", "question", "weight", "tags.1")
+
+    ours = cpu_seconds(lambda: read_table(frame).records(fields, ["tags"]))
+    yield Ratio(
+        "data",
+        f"a frame of {N:,} rows: records, json.dumps of its dicts",
+        ours,
+        cpu_seconds(lambda: dumped(frame.to_dicts())),
+        2.0,
+    )
+    rows = frame.to_dicts()
+    ours = cpu_seconds(lambda: read_table(rows).records(fields, ["tags"]))
+    yield Ratio("data", f"{N:,} dicts: records, json.dumps of each", ours, cpu_seconds(lambda: dumped(rows)))
+
+
+def dumped(rows: list[dict[str, Any]]) -> list[str]:
+    return [json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows]
 
 
 def prompt_ratios(jsonl: Path) -> Iterable[Ratio]:
