@@ -165,7 +165,11 @@ def _from_datasets(source: Any) -> FrameTable:
     return _checked(frame.with_columns(pl.col(floats).fill_nan(None)))
 
 
-def _from_dicts(source: Sequence[Mapping[Any, Any]], *, nan_is_null: bool = False) -> DictTable:
+def _from_dicts(source: Sequence[Mapping[Any, Any]], *, nan_is_null: bool = False) -> Table:
+    if (columns := _typed_columns(source)) is not None:
+        frame = pl.DataFrame(columns)
+        floats = [name for name, dtype in frame.schema.items() if dtype.is_float()]
+        return _checked(frame.with_columns(pl.col(floats).fill_nan(None)) if nan_is_null else frame)
     rows, faults = [], []
     # one record at a time: each has its own types, which no column has
     for number, record in enumerate(source, start=1):
@@ -181,6 +185,48 @@ def _from_dicts(source: Sequence[Mapping[Any, Any]], *, nan_is_null: bool = Fals
     if faults:
         raise faulty(faults)
     return DictTable(rows)
+
+
+def _typed_columns(source: Sequence[Mapping[Any, Any]]) -> list[pl.Series] | None:
+    """Give the columns of dicts that are alike: the same keys in the same order, one type a key. None: they are not."""
+    names = list(source[0]) if source else []
+    if not names or not all(type(name) is str for name in names):
+        return None
+    if not all(type(row) is dict and list(row) == names for row in source):
+        return None
+    columns = []
+    for name in names:
+        values = [row[name] for row in source]
+        flat, dtype = values, _type_of(values)
+        if dtype is None and set(map(type, values)) <= {list, type(None)}:
+            flat = [item for value in values if value for item in value]
+            inner = _type_of(flat)
+            dtype = None if inner is None else pl.List(inner)
+        if dtype is None:
+            return None
+        try:
+            columns.append(pl.Series(name, values, dtype=dtype))
+        except UnicodeEncodeError:  # a lone surrogate
+            return None
+    return columns
+
+
+def _type_of(values: Sequence[Any]) -> Any:
+    """Give the one type of column that holds some values exactly; None: there is none."""
+    kinds = frozenset(map(type, values)) - {type(None)}
+    if kinds == {int} and not all(value is None or -_INT64 <= value < _INT64 for value in values):
+        return None
+    return _COLUMNS.get(kinds)
+
+
+_INT64 = 2**63
+_COLUMNS: Mapping[frozenset[type], Any] = {
+    frozenset({str}): pl.String,
+    frozenset({int}): pl.Int64,
+    frozenset({float}): pl.Float64,
+    frozenset({bool}): pl.Boolean,
+    frozenset(): pl.Null,
+}
 
 
 def _from_pandas(source: Any) -> Table:

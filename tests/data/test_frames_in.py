@@ -22,7 +22,7 @@ from evalframe.data.frames_in import read_table
 from evalframe.data.tables import DictTable, FrameTable, content_hash
 from evalframe.errors import DatasetError, OptionError
 from evalframe.frames import check
-from evalframe.jsontext import loads
+from evalframe.jsontext import clean, loads
 from evalframe.schemas import RECORDS
 
 ROWS: list[dict[str, Any]] = [
@@ -153,6 +153,7 @@ def test_law_the_columns_of_a_frame_are_what_json_dumps_writes_of_its_rows(
     plain, faults = records_of(enumerate(rows, start=1), fields=paths, items=paths)
     assert not faults
     assert records.equals(plain)
+    assert read_table(rows).records(paths, paths).equals(plain)
     assert table.texts(paths[:2]).equals(DictTable(rows).texts(paths[:2]))
 
 
@@ -172,6 +173,14 @@ def test_records_have_types_of_their_own() -> None:
         "stamp": "2026-01-01T00:00:00.000000001", "pair": ["1", None], "enum": "red",
         "deep": {"a": [{"b": "3", "c": True}]}, "lasts": "P2D", "series": ["1", "2"], "lone": "\ufffd",
     }  # fmt: skip
+    for odd in (
+        [{"a": 2**70}, {"a": 1}],
+        [{"a": "\ud83d"}, {"a": "x"}],
+        [{"a": True}, {"a": 1}],
+        [{"a": 1}, {"a": 1.0}],
+    ):
+        expected = [clean(json.dumps(row, ensure_ascii=False, separators=(",", ":"))) for row in odd]
+        assert texts_of(odd) == expected
     assert texts_of([{"a": 1}, {"b": "x", "a": "1"}]) == ['{"a":1}', '{"b":"x","a":"1"}']
 
 
@@ -217,7 +226,7 @@ def test_what_json_can_not_hold_is_named_with_record_and_column() -> None:
         "record 5, column 'a'": "write it as text, a number, a list or a dict",
         "record 6, column 'a'": "use null where the value is missing, or give a number",
     }
-    many = refused([{"a": nan}] * 50)
+    many = refused([{"a": nan}, {"b": nan}] * 25)
     assert len(many) == 21
     assert "" in many
 
