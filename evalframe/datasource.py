@@ -70,7 +70,8 @@ def read_data(source: Any, options: RunOptions) -> Source:
     """
     if isinstance(source, Suite) or (isinstance(source, Mapping) and "tasks" in source) or _is_manifest(source):
         raise OptionError(
-            "prompt= makes the source data, and a suite manifest is none: leave prompt= out, or give " + DATA_FORMS
+            "prompt= makes the source data, and a suite manifest is none: leave prompt= out, or give "
+            f"{DATA_FORMS}; records of a .json file are saved as .jsonl, one object a line"
         )
     parts = {name: getattr(options, name) for name in ("prompt", *OF_DATA)}
     if isinstance(source, str | os.PathLike):
@@ -135,8 +136,8 @@ def data_suite(
     except ManifestError as error:
         faults += [_in_words_of_the_call(fault) for fault in error.fault_records if isinstance(fault, Fault)]
     if faults:
-        order = ["prompt", *OF_DATA]
-        faults.sort(key=lambda fault: order.index(re.split(r"\W", fault.where)[0]))
+        order = {name: place for place, name in enumerate(("prompt", *OF_DATA))}
+        faults.sort(key=lambda fault: order.get(re.split(r"\W", fault.where)[0], len(order)))
         raise OptionError.of(faults, what="prompt, targets, extract and metrics of the data")
     return suite
 

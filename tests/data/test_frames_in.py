@@ -157,6 +157,28 @@ def test_law_the_columns_of_a_frame_are_what_json_dumps_writes_of_its_rows(
     assert table.texts(paths[:2]).equals(DictTable(rows).texts(paths[:2]))
 
 
+TYPED: dict[Any, st.SearchStrategy[Any]] = {
+    pl.Date: st.dates(),
+    pl.Datetime("us"): st.datetimes(min_value=dt.datetime(1000, 1, 1)),
+    pl.Time: st.times(),
+    pl.Duration("us"): st.timedeltas(dt.timedelta(-20_000), dt.timedelta(20_000)),
+    pl.Decimal(20, 3): st.decimals(-(10**9), 10**9, places=3),
+    pl.Int128: st.integers(-(2**100), 2**100),
+    pl.Float64: SCALARS[pl.Float64],
+}
+
+
+@given(data=st.data(), dtype=st.sampled_from(list(TYPED)), nested=st.booleans())
+def test_law_typed_columns_are_what_their_python_values_are(data: st.DataObject, dtype: Any, nested: bool) -> None:
+    value = st.none() | TYPED[dtype]
+    values = data.draw(st.lists(st.none() | st.lists(value, max_size=3) if nested else value, min_size=1, max_size=4))
+    frame = pl.DataFrame({"v": pl.Series(values, dtype=pl.List(dtype) if nested else dtype)})
+    odd = [{"v": one, "odd": [place, "x"]} for place, one in enumerate(values)]  # no column has such items
+    table = read_table(odd)
+    assert isinstance(table, DictTable)
+    assert table.without(["odd"]).records(["v"], ["v"]).equals(read_table(frame).records(["v"], ["v"]))
+
+
 def test_records_have_types_of_their_own() -> None:
     class Colour(Enum):
         RED = "red"

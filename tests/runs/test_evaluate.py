@@ -137,6 +137,17 @@ def test_values_that_are_no_text_are_rendered() -> None:
     assert run.scores.filter(pl.col("metric") == "numeric_match")["score"].to_list() == [1.0, 0.0]
 
 
+def test_outputs_without_any_data_beside_them() -> None:
+    @ef.metric("short_of_evaluate_test", needs_target=False)
+    def short(prediction: pl.Expr, targets: pl.Expr) -> pl.Expr:
+        return prediction.str.len_chars() < 3
+
+    for frame in (pl.DataFrame({"out": ["a", "long"]}), [{"out": "a"}, {"out": "long"}]):
+        run = ef.evaluate(frame, prediction="out", metrics=short)
+        assert run.rows["row"].to_list() == ["{}", "{}"]
+        assert run.scores["score"].to_list() == [1.0, 0.0]
+
+
 def test_every_fault_at_once() -> None:
     found = faults(prediction="outt", sample_id="nope", targets="gld", metrics=["zz"], prompt="x", extract="numer")
     assert list(found) == ["prediction", "sample_id", "prompt", "targets", "extract", "metrics[0]"]
