@@ -1,0 +1,126 @@
+"""The commands that look at input before anything is called: validate, preview."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from evalframe.cli import arguments as given
+from evalframe.cli.answering import answering
+from evalframe.cli.printing import markdown, printable, say, show, show_json
+
+
+def validate(
+    source: given.Source,
+    json: given.Json = False,
+) -> None:
+    """Check a source; every fault is named with a remedy."""
+    with answering(json):
+        from evalframe import planning, sources
+        from evalframe.errors import TaskFileError
+
+        found = sources.read_source(given.source_of(source))
+        if isinstance(found, sources.TaskSource):
+            if found.faults:
+                raise TaskFileError.of(found.faults, what=", ".join(source))
+            if not found.records:
+                raise TaskFileError(
+                    f"{', '.join(source)}: there is no task in it; a task file has one JSON object a line"
+                )
+            valid = {"tasks": len(found.records)}
+        else:
+            valid = {"tasks": len(found.suite.tasks)}
+            later = planning.unbuilt(found.suite)
+            for fault in later:
+                say(f"note: {fault}")
+            valid |= {"not_run_by_this_version": len(later)}
+        if json:
+            show_json({"valid": True, **valid})
+        else:
+            show(f"valid: {valid['tasks']} tasks")
+
+
+def preview(
+    source: given.Source,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="Counts calls; repeatable.", metavar="MODEL")
+    ] = None,
+    samples: Annotated[int, typer.Option(help="Prompts to show whole.", metavar="N")] = 3,
+    prompt: given.Prompt = None,
+    targets: given.Targets = None,
+    extract: given.Extract = None,
+    metric: given.Metric = None,
+    files: given.Files = None,
+    task: given.Task = None,
+    max_samples_per_task: given.MaxSamples = None,
+    repeats: given.Repeats = None,
+    generation: given.Generation = None,
+    sample_ids: given.SampleIds = "auto",
+    on_missing: given.OnMissing = "warn",
+    allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Show the good lines.")] = False,
+    limit: given.Limit = None,
+    json: given.Json = False,
+) -> None:
+    """Show the prompts and counts of a run; call nothing."""
+    with answering(json):
+        from evalframe.previewing import make_preview
+
+        found = make_preview(
+            given.source_of(source),
+            list(model) if model else None,
+            samples=samples,
+            files=given.files_of(files),
+            task_ids=task,
+            max_samples_per_task=max_samples_per_task,
+            repeats=given.repeats_of(repeats),
+            generation=given.settings_of(generation),
+            sample_ids=sample_ids,
+            on_missing=on_missing,
+            allow_bad_tasks=allow_bad_tasks,
+            limits=given.limits_of(limit),
+            **given.data_options(prompt, targets, extract, metric),
+        )
+        if json:
+            show_json(found.to_json())
+        else:
+            _show(found)
+
+
+def _show(found: Any) -> None:
+    from evalframe.previewing import ESTIMATE, PRICES
+
+    columns = ["Task", "Category", "Samples", "Calls a model", "Chars, mean", "Chars, most", "Input tokens, about"]
+    rows = [
+        [
+            task["task_id"], task["category"], task["samples"], task["calls"], round(task["prompt_chars_mean"]),
+            task["prompt_chars_max"], task["input_tokens_estimate"], ", ".join(task["metrics"]), task["extraction"],
+        ]
+        for task in found.tasks.to_dicts()
+    ]  # fmt: skip
+    show(markdown([*columns, "Metrics", "Extraction"], rows))
+    for sample in found.samples.to_dicts():
+        show(f"\n## {printable(sample['task_id'])} {printable(sample['sample_id'])}\n\n{_indented(sample['prompt'])}")
+        target = sample["target"]
+        show("\n(no target)" if target is None else f"\ntarget: {printable(target)}")
+    totals = found.totals
+    calls = f"{totals['calls']} calls"
+    if found.models:
+        calls += f" ({totals['calls_per_model']} to each of {', '.join(map(printable, found.models))})"
+    else:
+        calls += " a model"
+    show(
+        f"\n{totals['tasks']} tasks, {totals['samples']} samples, {calls}, "
+        f"about {totals['input_tokens_estimate']} input tokens{'' if found.models else ' a model'}"
+    )
+    for line in found.bad_tasks:
+        say(f"left out: {line}")
+    sent = ", ".join(f"{name}={value}" for name, value in found.generation.items())
+    say(f"settings that would be sent: {sent or 'none; each model has its own defaults'}")
+    say(f"note: tokens are {ESTIMATE}; {PRICES}")
+    say("nothing was called")
+
+
+def _indented(text: str) -> str:
+    """Set a prompt off, line by line, as it would be sent but for characters that steer a terminal."""
+    return "\n".join(f"    {printable(line)}".rstrip() for line in text.split("\n"))

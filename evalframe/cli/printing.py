@@ -1,0 +1,191 @@
+"""What the command line prints: tables and JSON on stdout, remarks and the table of an error's faults on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from evalframe.errors import EvalframeError, Fault, TaskFault
+
+NARROW = 70  # columns of a terminal under which the cells of a fault stand under each other
+SHARE_OF_PLACES = 3  # the places take at most this part of the line
+
+
+def show(text: str) -> None:
+    """Print results to stdout."""
+    _write(sys.stdout, text)
+
+
+def say(text: str) -> None:
+    """Print a remark to stderr."""
+    _write(sys.stderr, text)
+
+
+def show_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON object to stdout, strict; escaped where stdout can not hold its letters."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False)
+    show(text)
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    r"""Give a markdown table; a null is a dash, numbers stand on the right.
+
+    >>> print(markdown(["run", "calls"], [["a|b", 3], [None, None]]))
+    | run | calls |
+    | :--- | ---: |
+    | a\|b | 3 |
+    | - | - |
+    """
+    cells = [list(row) for row in rows]
+    right = [
+        any(isinstance(row[i], int | float) for row in cells) and not any(isinstance(row[i], str) for row in cells)
+        for i in range(len(columns))
+    ]
+    lines = [columns, ["---:" if number else ":---" for number in right]]
+    lines += [[_cell(value) for value in row] for row in cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def shortened(text: str | None, most: int = 60) -> str | None:
+    """Give one line of a text, cut in the middle where it is long: what an answer begins and ends with counts."""
+    if text is None:
+        return None
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    head = most // 2
+    return f"{line[:head]} … {line[len(line) - (most - head - 3) :]}"
+
+
+def error_text(error: Exception, *, width: int | None) -> str:
+    """Say what is wrong.
+
+    Args:
+        error: What was raised.
+        width: Of the terminal: faults are an aligned table. None: no terminal, each fault is one line, so that it
+            can be searched for.
+    """
+    faults: Sequence[Fault | TaskFault] = getattr(error, "fault_records", ())
+    head = f"{type(error).__name__}: {printable(getattr(error, 'message', str(error)))}"
+    if not faults:
+        return head if width is None else _wrapped(head, width, later="  ")
+    if width is None:
+        return "\n".join([head, *(f"  {printable(str(fault))}" for fault in faults)])
+    return "\n".join([_wrapped(head, width, later="  "), *_fault_table([_parts(fault) for fault in faults], width)])
+
+
+def say_error(error: EvalframeError | OSError) -> None:
+    """Print an error to stderr, as a table where that is a terminal."""
+    say(error_text(error, width=_width_of(sys.stderr)))
+
+
+def printable(text: str) -> str:
+    """Give a text on one line, without characters that steer a terminal."""
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(character: str) -> str:
+    # blanks of other scripts, and marks that join letters, are no control characters
+    if unicodedata.category(character) in ("Zs", "Cf"):
+        return character if character not in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069" else ""
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _parts(fault: Any) -> tuple[str, str, str]:
+    """Give where, what and what to do of a fault of either kind."""
+    if hasattr(fault, "remedy"):
+        return printable(fault.where), printable(fault.detail), printable(fault.remedy)
+    place, _, what = str(fault).partition(f": {fault.rule}: ")
+    return printable(place), printable(f"{fault.rule}: {what}"), ""
+
+
+def _fault_table(faults: Sequence[tuple[str, str, str]], width: int) -> list[str]:
+    """Lay out faults for a terminal: places are never broken, so that they can be copied."""
+    if width < NARROW:
+        return [line for fault in faults for line in _stacked(fault, width)]
+    has_remedy = any(remedy for _, _, remedy in faults)
+    first = min(max(_cells(where) for where, _, _ in faults), width // SHARE_OF_PLACES)
+    room = width - 2 - first - 2
+    second, third = ((room - 2) * 11 // 20, 0) if has_remedy else (room, 0)
+    third = room - 2 - second if has_remedy else 0
+    widths = [max(first, len("where")), second, third] if has_remedy else [max(first, len("where")), second]
+    lines = [_row(["where", "what", "what to do"][: len(widths)], widths), _row(["-" * n for n in widths], widths)]
+    for where, what, remedy in faults:
+        columns = [_broken(what, second), _broken(remedy, third) if has_remedy else []]
+        places = [where]
+        if _cells(where) > first:  # a long place has a line of its own
+            lines.append(f"  {where}")
+            places = []
+        for i in range(max(len(places), *(len(column) for column in columns))):
+            at = [column[i] if i < len(column) else "" for column in (places, *columns)]
+            lines.append(_row(at[: len(widths)], widths))
+    return lines
+
+
+def _stacked(fault: tuple[str, str, str], width: int) -> list[str]:
+    where, what, remedy = fault
+    lines = [f"  {where}"] if where else []
+    lines += [f"    {line}" for line in _broken(what, width - 4)]
+    return lines + [f"    {line}" for line in (_broken(f"-> {remedy}", width - 4) if remedy else [])]
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell + " " * max(0, n - _cells(cell)) for cell, n in zip(cells, widths, strict=True)]
+    return ("  " + "  ".join(padded)).rstrip()
+
+
+def _broken(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 10), break_long_words=False, break_on_hyphens=False)
+
+
+def _wrapped(text: str, width: int, *, later: str) -> str:
+    return textwrap.fill(text, width, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
+def _cells(text: str) -> int:
+    """Count the cells of a terminal that a text takes."""
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else not unicodedata.combining(c) for c in text)
+
+
+def _width_of(stream: TextIO) -> int | None:
+    """Give the width of a terminal; None where the stream is none."""
+    if not stream.isatty():
+        return None
+    return shutil.get_terminal_size().columns if "COLUMNS" in os.environ else _asked(stream)
+
+
+def _asked(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return printable(text).replace("|", "\\|")
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """Write lines; a reader that went away (``| head``) wanted no more of them and is no error."""
+    try:
+        stream.write(text if text.endswith("\n") else text + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        # what is buffered would be tried again when Python ends
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,133 @@
+"""The commands that make results: run, resume, rescore, demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from evalframe.cli import arguments as given
+from evalframe.cli.answering import FAILED, answering, check_bar, report
+from evalframe.cli.printing import say, show, show_json
+
+Models = Annotated[
+    list[str], typer.Option("--model", "-m", help="mock/rule_based, replay/FILE, …; repeatable.", metavar="MODEL")
+]
+FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Also rank within each group, as in row.subject; repeatable.", metavar="FIELD"),
+]
+
+
+def run(
+    source: given.Source,
+    model: Models,
+    out: given.Out = None,
+    prompt: given.Prompt = None,
+    targets: given.Targets = None,
+    extract: given.Extract = None,
+    metric: given.Metric = None,
+    files: given.Files = None,
+    task: given.Task = None,
+    max_samples_per_task: given.MaxSamples = None,
+    repeats: given.Repeats = None,
+    by: By = None,
+    fail_under: FailUnder = None,
+    generation: given.Generation = None,
+    concurrency: Annotated[int | None, typer.Option(help="Calls in flight at most.", metavar="N")] = None,
+    parallel: Annotated[bool, typer.Option("--parallel/--sequential", help="Calls side by side or in order.")] = True,
+    seed: Annotated[int, typer.Option(help="Of intervals and permutations.", metavar="N")] = 0,
+    sample_ids: given.SampleIds = "auto",
+    on_missing: given.OnMissing = "warn",
+    allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Run the good lines.")] = False,
+    allow_unsandboxed: Annotated[
+        bool, typer.Option("--allow-unsandboxed", help="Run generated code without walls but resource limits.")
+    ] = False,
+    sandbox: Annotated[str, typer.Option(help="auto or strict.", metavar="WORD")] = "auto",
+    reasoning_tag: Annotated[
+        list[str] | None,
+        typer.Option(help="A tag of reasoning in replies, as in think; none: no tag; repeatable.", metavar="TAG"),
+    ] = None,
+    limit: given.Limit = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option("--metadata", help="Kept in run.json; repeatable.", metavar="KEY=VALUE")
+    ] = None,
+    progress: given.Progress = True,
+    json: given.Json = False,
+) -> None:
+    """Evaluate models and print the leaderboard."""
+    with answering(json):
+        from evalframe import runner
+
+        check_bar(fail_under)
+        options = given.data_options(prompt, targets, extract, metric)
+        if reasoning_tag:
+            options["reasoning_tags"] = [] if reasoning_tag == ["none"] else reasoning_tag
+        done = runner.run(
+            given.source_of(source),
+            list(model),
+            out=out,
+            files=given.files_of(files),
+            task_ids=task,
+            max_samples_per_task=max_samples_per_task,
+            repeats=given.repeats_of(repeats),
+            concurrency=concurrency,
+            parallel=parallel,
+            generation=given.settings_of(generation),
+            seed=seed,
+            sample_ids=sample_ids,
+            on_missing=on_missing,
+            allow_bad_tasks=allow_bad_tasks,
+            allow_unsandboxed=allow_unsandboxed,
+            sandbox=sandbox,
+            limits=given.limits_of(limit),
+            metadata=given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
+            progress=progress,
+            **options,
+        )
+        report(done, json=json, fail_under=fail_under, by=by)
+
+
+def resume(
+    name: given.RunName,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", "-m", help="A model that was an object; repeatable.", metavar="MODEL")
+    ] = None,
+    fail_under: FailUnder = None,
+    progress: given.Progress = True,
+    json: given.Json = False,
+) -> None:
+    """Make the calls that a run is missing, none again."""
+    with answering(json):
+        from evalframe import runner, shelf
+
+        check_bar(fail_under)
+        done = runner.resume(shelf.find_run(name), list(model) if model else None, progress=progress)
+        report(done, json=json, fail_under=fail_under)
+
+
+def demo(
+    out: Annotated[
+        Path, typer.Option(help="Folder for the results; an earlier demo there is replaced.", metavar="DIR")
+    ] = Path("demo-results"),
+    json: given.Json = False,
+) -> None:
+    """See it work: ten fixture tasks, three mock models."""
+    with answering(json):
+        from evalframe import demonstration, export
+
+        done, broken = demonstration.run_demo(out)
+        envelope = export.envelope(done)
+        if broken:
+            envelope["error"] = {"type": "demo_failed", "message": "; ".join(broken), "details": broken}
+        if json:
+            show_json(envelope)
+        else:
+            show(done.to_markdown())
+        say(f"run, envelope.json and Parquet: {done.path}")
+        for line in broken:
+            say(f"demo failed: {line}")
+        if broken:
+            raise typer.Exit(FAILED)

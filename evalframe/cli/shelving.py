@@ -1,0 +1,122 @@
+"""The commands on runs that are there: runs list, show and prune."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalframe.cli import arguments as given
+from evalframe.cli.answering import answering, complaints_of
+from evalframe.cli.printing import markdown, say, show, show_json
+
+if TYPE_CHECKING:
+    from evalframe.shelf import ShelfEntry
+
+FEW = 3  # names shown in a cell
+
+
+def list_runs(folder: given.In = None, json: given.Json = False) -> None:
+    """List runs, the newest first."""
+    with answering(json):
+        from evalframe import shelf
+
+        found = shelf.list_runs(folder)
+        if json:
+            show_json({"runs": [run.to_json() for run in found]})
+            return
+        show(_table(found))
+        if not found:
+            say(f"no run in {folder or shelf.runs_folder()}; evalframe run SOURCE --model … makes one")
+
+
+def show_run(name: given.RunName, folder: given.In = None, json: given.Json = False) -> None:
+    """Show one run: leaderboard, failures, what can be done next."""
+    with answering(json):
+        from evalframe import export
+
+        done = given.run_of(name, folder=folder)
+        envelope = export.envelope(done)
+        board = done.leaderboard()
+        if json:
+            show_json(envelope)
+        else:
+            show(export.markdown(board))
+        summary, record = envelope["summary"], done.record
+        say(f"run {record['run_id']} ({record['status']}), begun {record['started_at']}: {done.path}")
+        say(f"{summary['tasks']} tasks, {summary['samples']} samples, {summary['models']} models, "
+            f"{summary['task_runs']} calls")  # fmt: skip
+        for note in getattr(board, "notes", ()):
+            say(f"note: {note}")
+        for line in complaints_of(envelope, done):
+            say(line)
+        n_failures = done.failures().height
+        say(f"{n_failures} samples are not scored{_how(n_failures, done.path)}")
+        say(f"next: evalframe compare {done.path} OTHER_RUN")
+        say(f"next: evalframe rescore {done.path} --extract number")
+        say(f"next: evalframe.load({str(done.path)!r}) in Python; its frames are the Parquet files of the folder")
+
+
+def prune(
+    folder: given.In = None,
+    keep: Annotated[int | None, typer.Option(help="The newest N of all runs stay.", metavar="N")] = None,
+    older_than: Annotated[float | None, typer.Option(help="Runs that began longer ago.", metavar="DAYS")] = None,
+    status: Annotated[str | None, typer.Option(help="Only partial, or only complete ones.", metavar="WORD")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them; else they are only listed.")] = False,
+    json: given.Json = False,
+) -> None:
+    """List runs that may go; with --yes remove them."""
+    with answering(json):
+        from evalframe import shelf
+
+        chosen = shelf.choose_runs(
+            shelf.list_runs(folder), keep=keep, older_than_days=older_than, status=status
+        )  # fmt: skip
+        removed, stay = shelf.remove_runs(chosen) if yes else ([], [])
+        if json:
+            show_json({
+                "would_go": [] if yes else [run.to_json() for run in chosen],
+                "removed": [run.to_json() for run in removed],
+                "kept": stay,
+            })  # fmt: skip
+        else:
+            show(_table(removed if yes else chosen))
+        for line in stay:
+            say(f"kept: {line}")
+        size = _size(sum(run.n_bytes for run in (removed if yes else chosen)))
+        if yes:
+            say(f"removed {len(removed)} runs, {size}")
+        elif chosen:
+            say(f"these {len(chosen)} runs, {size}, would go; nothing was removed: add --yes to remove them")
+        else:
+            say("no run is to go")
+
+
+def _table(runs: list[ShelfEntry]) -> str:
+    rows = [
+        [
+            run.run_id, run.status, f"{run.started_at:%Y-%m-%d %H:%M}",
+            None if run.task_ids is None else _few(run.task_ids), _few(run.models), run.n_calls, _size(run.n_bytes),
+            str(run.path),
+        ]
+        for run in runs
+    ]  # fmt: skip
+    return markdown(["Run", "Status", "Begun (UTC)", "Tasks", "Models", "Calls", "Size", "Folder"], rows)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return ", ".join(names[:FEW]) + more
+
+
+def _size(n_bytes: float) -> str:
+    """Give a size as a person reads it, in powers of 1000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
+def _how(n_failures: int, path: object) -> str:
+    return f"; see evalframe.load({str(path)!r}).failures() in Python" if n_failures else ""
