@@ -6,6 +6,7 @@ Exit status: 0 clean; 1 the run ended but something failed; 2 wrong input; 3 run
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -16,7 +17,7 @@ from evalframe.cli.answering import INTERRUPTED, WRONG_INPUT
 from evalframe.cli.printing import say, show_json
 
 # section of the help -> command -> what it calls, and one example
-COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
+COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | None, str]]] = {
     "Evaluate": {
         "demo": (running.demo, "evalframe demo --out demo-results"),
         "run": (running.run, "evalframe run suite.json -m replay/outputs.jsonl --out results"),
@@ -34,12 +35,12 @@ COMMANDS: dict[str, dict[str, tuple[Any, str]]] = {
         "doctor": (naming.doctor, "evalframe doctor"),
     },
 }
-RUNS = {
+RUNS: dict[str, tuple[Callable[..., None], str]] = {
     "list": (shelving.list_runs, "evalframe runs list"),
     "show": (shelving.show_run, "evalframe runs show 20261130"),
     "prune": (shelving.prune, "evalframe runs prune --older-than 30 --keep 10"),
 }
-FILES = {
+FILES: dict[str, tuple[Callable[..., None], str]] = {
     "add": (naming.files_add, "evalframe files add questions.jsonl"),
     "list": (naming.files_list, "evalframe files list"),
 }

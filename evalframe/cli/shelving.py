@@ -19,7 +19,7 @@ FEW = 3  # names shown in a cell
 def list_runs(folder: given.In = None, json: given.Json = False) -> None:
     """List runs, the newest first."""
     with answering(json):
-        from evalframe import shelf
+        from evalframe import shelf, store
 
         found = shelf.list_runs(folder)
         if json:
@@ -27,7 +27,7 @@ def list_runs(folder: given.In = None, json: given.Json = False) -> None:
             return
         show(_table(found))
         if not found:
-            say(f"no run in {folder or shelf.runs_folder()}; evalframe run SOURCE --model … makes one")
+            say(f"no run in {folder or store.runs_folder()}; evalframe run SOURCE --model … makes one")
 
 
 def show_run(name: given.RunName, folder: given.In = None, json: given.Json = False) -> None:
