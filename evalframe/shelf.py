@@ -85,6 +85,8 @@ def find_run(name: str | Path, *, folder: Path | None = None) -> Path:
         RunFolderError: The folder is no run, or no run has this id; the nearest are named.
         OptionError: Several ids begin so, or the name is a file.
     """
+    if name == "":  # the working folder is "."
+        raise RunFolderError(f"an empty name names no run; {FORMS}")
     path = Path(name)
     if path.is_dir():
         RunFolder(path).record()  # says what is wrong with it
@@ -93,8 +95,7 @@ def find_run(name: str | Path, *, folder: Path | None = None) -> Path:
         raise OptionError(_is_a_file(path))
     ids = _ids(folder)
     exact = ids.get(str(name), set())
-    found = exact or {place for known, places in ids.items() if str(name) and known.startswith(str(name))
-                      for place in places}  # fmt: skip
+    found = exact or {place for known, places in ids.items() if known.startswith(str(name)) for place in places}
     if len(found) > 1:
         several = ", ".join(sorted(place.name for place in found)[:5])
         raise OptionError(f"{name}: {len(found)} runs begin so: {several}; write more of the id")

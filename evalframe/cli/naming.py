@@ -60,9 +60,9 @@ def files_add(
 ) -> None:
     """Register a file and print the id that manifests can name."""
     with answering(json):
-        from evalframe.data.files import FileStore
+        from evalframe.data.registering import register
 
-        name = FileStore().add(path)
+        name = register(path)
         if json:
             show_json({"id": name})
         else:
