@@ -157,7 +157,9 @@ def existing(path: Path, forms: str = FORMS) -> Path:
         beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
         near = [one.name for one in beside if one.is_file() and _ENDINGS.search(one.name)][:5]
         there = f"; {path.parent} has {', '.join(near)}" if near else ""
-        raise OptionError.of([Fault(str(path), "missing_file", f"there is no such file{there}")], what="source")
+        raise OptionError.of(
+            [Fault(str(path), "missing_file", f"there is no such file{there}", "check the path")], what="source"
+        )
     return path
 
 

@@ -33,7 +33,7 @@ def test_the_shell_line_runs(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "careful" in done.stdout
-    assert "1 completed samples had no answer" in done.stderr  # the hasty model was not sure once
+    assert "1 completed sample had no answer" in done.stderr  # the hasty model was not sure once
 
 
 def test_every_room_of_the_map_is_there() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from evalframe.cli import checking, naming, running, shelving
+from evalframe.cli import checking, naming, relating, running, shelving
 from evalframe.cli.answering import INTERRUPTED, WRONG_INPUT
 from evalframe.cli.printing import say, show_json
+from evalframe.cli.streams import forgiving_streams
 
 # section of the help -> command -> what it calls, and one example
 COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | None, str]]] = {
@@ -23,12 +24,16 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | None, str]]] = {
         "run": (running.run, "evalframe run suite.json -m replay/outputs.jsonl --out results"),
         "resume": (running.resume, "evalframe resume results"),
     },
+    "Runs that are there": {
+        "runs": (None, "evalframe runs list"),
+        "compare": (relating.compare, "evalframe compare results results-2"),
+        "rescore": (relating.rescore, "evalframe rescore results --extract number"),
+    },
     "Before a run": {
         "validate": (checking.validate, "evalframe validate suite.json"),
         "preview": (checking.preview, "evalframe preview suite.json --samples 1"),
     },
     "What there is": {
-        "runs": (None, "evalframe runs list"),
         "metrics": (naming.metrics, "evalframe metrics"),
         "files": (None, "evalframe files add questions.jsonl"),
         "schema": (naming.schema, "evalframe schema > suite.schema.json"),
@@ -94,17 +99,15 @@ app = _build()
 
 def main() -> None:
     """Run the command line; with ``--json`` a wrong command line gets an envelope too."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal that is not UTF-8 gets escapes, never an error
-            stream.reconfigure(errors="backslashreplace")
     status = INTERRUPTED
-    try:
-        status = app(prog_name="evalframe", standalone_mode=False) or 0
-    except typer.TyperException as error:
-        status = WRONG_INPUT
-        _say_usage(error)
-    except (typer.Abort, KeyboardInterrupt):
-        say("interrupted")
+    with forgiving_streams():
+        try:
+            status = app(prog_name="evalframe", standalone_mode=False) or 0
+        except typer.TyperException as error:
+            status = WRONG_INPUT
+            _say_usage(error)
+        except (typer.Abort, KeyboardInterrupt):
+            say("interrupted")
     sys.exit(status)
 
 

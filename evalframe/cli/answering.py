@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evalframe.cli.printing import markdown, say, say_error, show, show_json
+from evalframe.cli.printing import counted, markdown, say, say_error, show, show_json
 
 if TYPE_CHECKING:
     from evalframe.errors import EvalframeError
@@ -83,7 +83,8 @@ def report(done: Run, *, json: bool, fail_under: float | None = None, by: list[s
     for note in getattr(board, "notes", ()):
         say(f"note: {note}")
     if unparsed := envelope["summary"]["fates"].get("unparsed"):
-        say(f"note: {unparsed} completed samples had no answer that the extraction could read; they score the worst")
+        samples = counted(unparsed, "completed sample")
+        say(f"note: {samples} had no answer that the extraction could read; they score the worst")
     complaints = [*complaints_of(envelope, done), *_below(envelope, fail_under)]
     for line in complaints:
         say(line)
@@ -94,16 +95,17 @@ def report(done: Run, *, json: bool, fail_under: float | None = None, by: list[s
 def complaints_of(envelope: dict[str, Any], done: Run) -> list[str]:
     """Name what failed in a run that ended."""
     summary = envelope["summary"]
-    found = [f"{count} calls {status}" for status, count in summary["status"].items() if status != "completed"]
+    lost = {status: count for status, count in summary["status"].items() if status != "completed"}
+    found = [f"{counted(count, 'call')} {status}" for status, count in lost.items()]
     if found and "completed" not in summary["status"]:
         reasons = ", ".join(f"{name} ({count})" for name, count in summary["errors"].items())
         found.append(f"no call of any model was answered: {reasons}; see evalframe runs show {done.path}")
     if done.record["status"] == "partial":
         found.append(f"the run is partial; it goes on with: evalframe resume {done.path}")
     if summary["fates"].get("grader_error"):
-        found.append(f"{summary['fates']['grader_error']} grader errors")
+        found.append(f"{counted(summary['fates']['grader_error'], 'grader error')}")
     if summary["bad_tasks"]:
-        found += [f"{summary['bad_tasks']} bad tasks left out", *done.record["bad_tasks"]]
+        found += [f"{counted(summary['bad_tasks'], 'bad task')} left out", *done.record["bad_tasks"]]
     return found
 
 
@@ -125,10 +127,22 @@ def slice_table(name: str, sliced: Any) -> str:
     """Give a sliced leaderboard as a markdown table."""
     columns = [f"by.{name}"] if f"by.{name}" in sliced.columns else [c for c in sliced.columns if c.startswith("by.")]
     rows = [
-        [*(row[c] for c in columns), row["rank"], row["model_id"], row["n_units"], row["mean_score"], _interval(row)]
+        [
+            *(row[c] for c in columns),
+            row["rank"],
+            row["model_id"],
+            row["n_units"],
+            row["mean_score"],
+            interval(row["mean_ci_lo"], row["mean_ci_hi"]),
+        ]
         for row in sliced.to_dicts()
     ]
     return markdown([*(c.removeprefix("by.") for c in columns), "Rank", "Model", "Units", "Mean", "95% CI"], rows)
+
+
+def interval(low: float | None, high: float | None) -> str | None:
+    """Give an interval as a cell of a table."""
+    return None if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
 def check_bar(fail_under: float | None) -> None:
@@ -145,10 +159,6 @@ def _below(envelope: dict[str, Any], bar: float | None) -> list[str]:
         for row in envelope["leaderboard"]
         if bar is not None and (row["mean_score"] is None or row["mean_score"] < bar)
     ]
-
-
-def _interval(row: dict[str, Any]) -> str | None:
-    return None if row["mean_ci_lo"] is None else f"{row['mean_ci_lo']:.3f} - {row['mean_ci_hi']:.3f}"
 
 
 def _no_results(kind: str, message: str) -> dict[str, Any]:

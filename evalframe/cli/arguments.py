@@ -41,6 +41,7 @@ Repeats = Annotated[
     typer.Option(help="Calls a sample; NAME=N for a task or category, repeatable.", metavar="N"),
 ]
 Generation = Annotated[str | None, typer.Option(help="Settings: JSON text or a .json file.", metavar="JSON")]
+FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
 SampleIds = Annotated[str, typer.Option(help="auto, or content: hash of the row.", metavar="WORD")]
 OnMissing = Annotated[str, typer.Option(help="A template's field that is in no row: warn or error.", metavar="WORD")]
 Limit = Annotated[
@@ -61,7 +62,7 @@ def source_of(given: Sequence[str]) -> Any:
     """Give the one source, or the list of task files.
 
     Raises:
-        OptionError: It is the folder of a run, where no run is wanted.
+        OptionError: It is the folder of a run, where no run is wanted, or an empty file.
     """
     from evalframe.errors import OptionError
 
@@ -70,6 +71,10 @@ def source_of(given: Sequence[str]) -> Any:
             raise OptionError(
                 f"{path} is the folder of a run, no source; look at it with evalframe runs show {path}, go on with "
                 f"evalframe resume {path}, or give a suite (.json), a task file (.jsonl) or a data file with --prompt"
+            )
+        if Path(path).is_file() and not Path(path).stat().st_size:
+            raise OptionError(
+                f"{path} is an empty file; write a suite (one JSON object), tasks (one a line) or data to it"
             )
     return given[0] if len(given) == 1 else list(given)
 

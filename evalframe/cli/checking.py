@@ -8,7 +8,7 @@ import typer
 
 from evalframe.cli import arguments as given
 from evalframe.cli.answering import answering
-from evalframe.cli.printing import markdown, printable, say, show, show_json
+from evalframe.cli.printing import counted, markdown, printable, say, show, show_json
 
 
 def validate(
@@ -38,7 +38,7 @@ def validate(
         if json:
             show_json({"valid": True, **valid})
         else:
-            show(f"valid: {valid['tasks']} tasks")
+            show(f"valid: {counted(valid['tasks'], 'task')}")
 
 
 def preview(
@@ -104,13 +104,13 @@ def _show(found: Any) -> None:
         target = sample["target"]
         show("\n(no target)" if target is None else f"\ntarget: {printable(target)}")
     totals = found.totals
-    calls = f"{totals['calls']} calls"
+    calls = counted(totals["calls"], "call")
     if found.models:
         calls += f" ({totals['calls_per_model']} to each of {', '.join(map(printable, found.models))})"
     else:
         calls += " a model"
     show(
-        f"\n{totals['tasks']} tasks, {totals['samples']} samples, {calls}, "
+        f"\n{counted(totals['tasks'], 'task')}, {counted(totals['samples'], 'sample')}, {calls}, "
         f"about {totals['input_tokens_estimate']} input tokens{'' if found.models else ' a model'}"
     )
     for line in found.bad_tasks:

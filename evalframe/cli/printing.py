@@ -68,6 +68,11 @@ def shortened(text: str | None, most: int = 60) -> str | None:
     return f"{line[:head]} … {line[len(line) - (most - head - 3) :]}"
 
 
+def counted(n: int, what: str) -> str:
+    """Give a count and its noun: ``1 task``, ``2 tasks``."""
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
 def error_text(error: Exception, *, width: int | None) -> str:
     """Say what is wrong.
 
@@ -180,12 +185,5 @@ def _cell(value: Any) -> str:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    """Write lines; a reader that went away (``| head``) wanted no more of them and is no error."""
-    try:
-        stream.write(text if text.endswith("\n") else text + "\n")
-        stream.flush()
-    except BrokenPipeError:
-        # what is buffered would be tried again when Python ends
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    stream.write(text if text.endswith("\n") else text + "\n")
+    stream.flush()

@@ -14,7 +14,6 @@ from evalframe.cli.printing import say, show, show_json
 Models = Annotated[
     list[str], typer.Option("--model", "-m", help="mock/rule_based, replay/FILE, …; repeatable.", metavar="MODEL")
 ]
-FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
 By = Annotated[
     list[str] | None,
     typer.Option("--by", help="Also rank within each group, as in row.subject; repeatable.", metavar="FIELD"),
@@ -34,7 +33,7 @@ def run(
     max_samples_per_task: given.MaxSamples = None,
     repeats: given.Repeats = None,
     by: By = None,
-    fail_under: FailUnder = None,
+    fail_under: given.FailUnder = None,
     generation: given.Generation = None,
     concurrency: Annotated[int | None, typer.Option(help="Calls in flight at most.", metavar="N")] = None,
     parallel: Annotated[bool, typer.Option("--parallel/--sequential", help="Calls side by side or in order.")] = True,
@@ -95,7 +94,7 @@ def resume(
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="A model that was an object; repeatable.", metavar="MODEL")
     ] = None,
-    fail_under: FailUnder = None,
+    fail_under: given.FailUnder = None,
     progress: given.Progress = True,
     json: given.Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from evalframe.cli import arguments as given
 from evalframe.cli.answering import answering, complaints_of
-from evalframe.cli.printing import markdown, say, show, show_json
+from evalframe.cli.printing import counted, markdown, say, show, show_json
 
 if TYPE_CHECKING:
     from evalframe.shelf import ShelfEntry
@@ -44,14 +44,14 @@ def show_run(name: given.RunName, folder: given.In = None, json: given.Json = Fa
             show(export.markdown(board))
         summary, record = envelope["summary"], done.record
         say(f"run {record['run_id']} ({record['status']}), begun {record['started_at']}: {done.path}")
-        say(f"{summary['tasks']} tasks, {summary['samples']} samples, {summary['models']} models, "
-            f"{summary['task_runs']} calls")  # fmt: skip
+        counts = {"task": "tasks", "sample": "samples", "model": "models", "call": "task_runs"}
+        say(", ".join(counted(summary[name], what) for what, name in counts.items()))
         for note in getattr(board, "notes", ()):
             say(f"note: {note}")
         for line in complaints_of(envelope, done):
             say(line)
         n_failures = done.failures().height
-        say(f"{n_failures} samples are not scored{_how(n_failures, done.path)}")
+        say(f"not scored: {counted(n_failures, 'call')}{_how(n_failures, done.path)}")
         say(f"next: evalframe compare {done.path} OTHER_RUN")
         say(f"next: evalframe rescore {done.path} --extract number")
         say(f"next: evalframe.load({str(done.path)!r}) in Python; its frames are the Parquet files of the folder")
@@ -85,9 +85,9 @@ def prune(
             say(f"kept: {line}")
         size = _size(sum(run.n_bytes for run in (removed if yes else chosen)))
         if yes:
-            say(f"removed {len(removed)} runs, {size}")
+            say(f"removed {counted(len(removed), 'run')}, {size}")
         elif chosen:
-            say(f"these {len(chosen)} runs, {size}, would go; nothing was removed: add --yes to remove them")
+            say(f"{counted(len(chosen), 'run')}, {size}, would go; nothing was removed: add --yes to remove them")
         else:
             say("no run is to go")
 

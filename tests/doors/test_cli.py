@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 
 import evalframe as ef
+from evalframe.cli import COMMANDS, GROUPS, app
+from tests.doors.conftest import Answer
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -97,13 +101,19 @@ def test_json_is_one_envelope_at_every_status(tmp_path: Path) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value[:2]),
 )
-def test_a_mistake_gets_a_line_that_says_what_to_do(arguments: list[str], says: str) -> None:
-    assert says in evalframe(*arguments, status=2).stderr
+def test_a_mistake_gets_a_line_that_says_what_to_do(
+    command: Callable[..., Answer], root: Path, arguments: list[str], says: str
+) -> None:
+    answer = command(*arguments)
+    assert answer.status == 2
+    assert says in answer.stderr
 
 
-def test_a_wrong_command_line_gets_an_envelope_too() -> None:
+def test_a_wrong_command_line_gets_an_envelope_too(command: Callable[..., Answer]) -> None:
     for arguments in (["run", "fixtures/suite.json", "--json"], ["run", "--repeats", "x", "--json"]):
-        envelope = json.loads(evalframe(*arguments, status=2).stdout)
+        answer = command(*arguments)
+        assert answer.status == 2
+        envelope = json.loads(answer.stdout)
         assert envelope["leaderboard"] == []
         assert envelope["error"]["message"]
 
@@ -153,7 +163,7 @@ def test_failed_samples_and_low_scores_end_with_1(tmp_path: Path, write_jsonl: C
     path = write_jsonl(outputs, "outputs.jsonl")
     run = ["run", "fixtures/suite.json", "-m", f"replay/{path}", "--no-progress"]
     done = evalframe(*run, "--out", tmp_path / "a", status=1)
-    assert "1 calls failed" in done.stderr
+    assert "1 call failed" in done.stderr
     assert "| 1 | m |" in done.stdout
     good = ["run", "fixtures/suite.json", "-m", "replay/fixtures/outputs.jsonl", "--no-progress"]
     low = evalframe(*good, "--out", tmp_path / "b", "--fail-under", 0.9, status=1)
@@ -208,7 +218,41 @@ def test_schema_files_and_doctor(tmp_path: Path) -> None:
     assert "python:" in evalframe("doctor").stdout
 
 
-def test_help_has_an_example_for_each_command() -> None:
-    for command in (["run"], ["resume"], ["demo"], ["validate"], ["schema"], ["doctor"], ["files", "add"]):
-        assert "Example: evalframe" in evalframe(*command, "--help").stdout
-    assert "run" in evalframe("--help").stdout
+ALL = [[name] for section in COMMANDS.values() for name in section]
+ALL += [[group, name] for group, (members, _) in GROUPS.items() for name in members]
+
+
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_help_says_what_a_command_does_and_gives_an_example(command: Callable[..., Answer], words: list[str]) -> None:
+    answer = command(*words, "--help")
+    assert answer.status == 0
+    assert f"Usage: evalframe {' '.join(words)}" in answer.stdout
+    (example,) = [line.strip() for line in answer.stdout.splitlines() if "Example:" in line]
+    assert example.startswith(f"Example: evalframe {' '.join(words)}")
+    options = answer.stdout.split("Options:")[1]
+    assert "<list" not in options  # each value has a name
+    assert "<str" not in options
+
+
+def test_the_help_has_every_command_in_its_section_on_one_line(command: Callable[..., Answer]) -> None:
+    shown = command("--help").stdout
+    assert "..." not in shown.split("Evaluate:")[1]
+    at = [shown.index(f"\n  {name} ") for section in COMMANDS.values() for name in section]
+    assert at == sorted(at)
+    for section in COMMANDS:
+        assert f"\n{section}:\n" in shown
+
+
+def test_the_examples_are_command_lines_that_are_understood() -> None:
+    examples = [example for section in COMMANDS.values() for _, example in section.values()]
+    examples += [example for members, _ in GROUPS.values() for _, example in members.values()]
+    built = typer.main.get_command(app)
+    for example in examples:
+        words = shlex.split(example.split(" > ")[0])
+        assert words[0] == "evalframe"
+        context = built.make_context("evalframe", words[1:])
+        name, chosen, rest = built.resolve_command(context, [*context._protected_args, *context.args])
+        if name in GROUPS:
+            inner = chosen.make_context(name, rest, parent=context)
+            name, chosen, rest = chosen.resolve_command(inner, [*inner._protected_args, *inner.args])
+        chosen.make_context(name, rest, parent=context)  # raises where an option or argument is wrong

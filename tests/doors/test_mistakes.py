@@ -29,7 +29,7 @@ WRONG: dict[str, bytes | None] = {
 }
 SOURCES = (["run", "{}", "-m", "mock/noisy"], ["validate", "{}"], ["preview", "{}"])
 DATA = (["run", "{}", "-m", "mock/noisy", "--prompt", "question", "--metric", "exact_match"],)
-RUNS = (["resume", "{}"], ["runs", "show", "{}"])
+RUNS = (["resume", "{}"], ["runs", "show", "{}"], ["rescore", "{}", "--extract", "number"], ["compare", "{}", "{}"])
 # a remedy is an order: what to write, give, save, check
 REMEDY = re.compile(
     r"\b(give|write|save|check|name|make|mend|add|look|did you mean|one JSON object a line|has a record a line|"
@@ -61,7 +61,7 @@ def spelt(words: list[str], path: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*WRONG, "nowhere.json", "nowhere.jsonl", "nowhere.csv", "nowhere"])
-@pytest.mark.parametrize("words", [*SOURCES, *DATA, *RUNS], ids=" ".join)
+@pytest.mark.parametrize("words", [*SOURCES, *RUNS], ids=" ".join)
 def test_the_wrong_thing_gets_an_answer(command: Callable[..., Answer], wrong: Path, words: list[str], name: str):
     stderr = refused(command(*spelt(words, wrong / name)), names=str(wrong / name))
     if name == "suite.yaml" and words in SOURCES:
@@ -115,7 +115,9 @@ def finished(command: Callable[..., Answer], root: Path, tmp_path: Path) -> Path
     return tmp_path / "finished"
 
 
-@pytest.mark.parametrize("words", ["run", "resume", "validate", "preview", "files add", "runs show"])
+@pytest.mark.parametrize(
+    "words", ["run", "resume", "rescore", "compare", "validate", "preview", "files add", "runs show"]
+)
 def test_no_argument_is_told_with_an_example(command: Callable[..., Answer], words: str) -> None:
     answer = command(*words.split())
     assert answer.status == 2
@@ -151,6 +153,7 @@ def test_a_run_without_a_model_names_the_option(command: Callable[..., Answer], 
     ("words", "says"),
     [
         ("ran suite.json", "Did you mean 'run'"),
+        ("compair a b", "Did you mean 'compare'"),
         ("metric", "Did you mean 'metrics'"),
         ("runs lst", "Did you mean 'list'"),
         ("run suite.json --modle mock/noisy", "--model"),
