@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -126,13 +125,24 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", SLOW_MODEL, *words], cwd=ROOT, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)  # fmt: skip
     assert process.stdout is not None
-    assert select.select([process.stdout], [], [], 60)[0], "no call was made"
+    assert [process.stdout.readline() for _ in range(2)] == ["calling\n"] * 2
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert f"the run is partial; it goes on with: evalframe resume {tmp_path / 'r'}" in stderr
-    assert ef.load(tmp_path / "r").record["status"] == "partial"
+    partial = ef.load(tmp_path / "r")
+    assert partial.record["status"] == "partial"
+    n_done = partial.generations.filter(status="completed").height
+    assert 0 < n_done < 20
+
+    words = ["resume", f"{tmp_path}/r", "--json"]
+    resumed = subprocess.run([sys.executable, "-c", SLOW_MODEL, *words], cwd=ROOT, capture_output=True, text=True,
+                             check=False)  # fmt: skip
+    assert resumed.returncode == 0, resumed.stderr
+    calls, _, envelope = resumed.stdout.partition("{")
+    assert calls == "calling\n" * (20 - n_done)  # no finished call is made again
+    assert json.loads("{" + envelope)["run"]["status"] == "complete"
 
 
 def test_ctrl_c_before_anything_began_ends_with_130() -> None:
