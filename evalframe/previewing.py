@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from evalframe.datasource import find_source
 from evalframe.errors import Fault, OptionError
 from evalframe.generate.calls import repeats_of
 from evalframe.jsontext import loads
@@ -15,7 +16,6 @@ from evalframe.manifest.generation import parse_generation
 from evalframe.models import Model, resolve_models
 from evalframe.options import RunOptions
 from evalframe.planning import make_plan
-from evalframe.sources import read_source
 
 BYTES_PER_TOKEN = 4
 ESTIMATE = "UTF-8 bytes of the prompts / 4; tokenizers differ, and code or other scripts than Latin take more"
@@ -87,7 +87,7 @@ def make_preview(source: Any, models: Any = None, *, samples: int = 3, **options
         raise OptionError.of([fault], what="preview")
     settled = RunOptions.of(options)
     settings = parse_generation(settled.generation, limits=settled.limits)
-    found = read_source(source, limits=settled.limits)
+    found = find_source(source, settled)
     resolved: Sequence[Model] = resolve_models(models, limits=settled.limits) if models else ()
     plan = make_plan(found, options=settled)
     return Preview(

@@ -48,6 +48,9 @@ Limit = Annotated[
     list[str] | None, typer.Option("--limit", help="A number of the table of limits; repeatable.", metavar="NAME=N")
 ]
 
+SOURCES = "give a suite (.json), a task file (.jsonl), or with --prompt a data file (.jsonl, .csv, .parquet)"
+DATA_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet", ".pq")
+DATA_ONLY = "with --prompt the source is a data file; save the records as .jsonl (one a line), .csv or .parquet"
 # what the one argument of an extraction is, for TYPE=ARGUMENT
 EXTRACT_ARGUMENTS = {"regex": "pattern", "regex_last": "pattern", "take_first": "lines", "label_set": "labels"}
 EXTRACT_EXAMPLES = {
@@ -58,25 +61,47 @@ EXTRACT_EXAMPLES = {
 }
 
 
-def source_of(given: Sequence[str]) -> Any:
-    """Give the one source, or the list of task files.
+def source_of(given: Sequence[str], prompt: str | None = None) -> Any:
+    """Give the one source, or the list of task files; what is plainly none is told in the words of a shell.
 
     Raises:
-        OptionError: It is the folder of a run, where no run is wanted, or an empty file.
+        OptionError: It is the folder of a run, another folder, an empty file, or by its name no source.
     """
     from evalframe.errors import OptionError
 
+    if prompt is not None and len(given) > 1:
+        raise OptionError(f"--prompt: data is one file, and {len(given)} are given; join them, or give them in turn")
     for path in given:
-        if (Path(path) / "run.json").is_file():
-            raise OptionError(
-                f"{path} is the folder of a run, no source; look at it with evalframe runs show {path}, go on with "
-                f"evalframe resume {path}, or give a suite (.json), a task file (.jsonl) or a data file with --prompt"
-            )
-        if Path(path).is_file() and not Path(path).stat().st_size:
-            raise OptionError(
-                f"{path} is an empty file; write a suite (one JSON object), tasks (one a line) or data to it"
-            )
+        if why := _no_source(path, prompt):
+            raise OptionError(why)
     return given[0] if len(given) == 1 else list(given)
+
+
+def _no_source(path: str, prompt: str | None) -> str:
+    """Say why a path is no source and what to do; empty where it may be one, or is not there."""
+    place = Path(path)
+    if (place / "run.json").is_file():
+        return (
+            f"{path} is the folder of a run, no source; look at it with evalframe runs show {path}, go on with "
+            f"evalframe resume {path}, or {SOURCES}"
+        )
+    if place.is_dir():
+        return f"{path} is a folder; {SOURCES}"
+    if place.is_file() and not place.stat().st_size:
+        return f"{path} is an empty file; write a suite (one JSON object), tasks (one a line) or data to it"
+    ending = Path(place.name.lower().removesuffix(".gz")).suffix
+    if prompt is not None:
+        manifest = "; a suite (.json) has prompts of its own: leave --prompt out" if ending == ".json" else ""
+        return "" if ending in DATA_ENDINGS else f"{path}: {DATA_ONLY}{manifest}"
+    if not place.is_file():
+        return ""
+    if ending in (".yaml", ".yml"):
+        return f"{path} is YAML by its name; write the manifest as JSON, in a file that ends in .json"
+    if ending in DATA_ENDINGS and ending not in (".jsonl", ".ndjson"):
+        return (
+            f"{path} is data: give --prompt, as in --prompt 'Q: {{{{question}}}}', and --targets, --extract, --metric"
+        )
+    return "" if ending in (".json", ".jsonl", ".ndjson") else f"{path} is no source by its name; {SOURCES}"
 
 
 def run_of(name: str, *, folder: Path | None = None) -> Run:

@@ -13,14 +13,20 @@ from evalframe.cli.printing import counted, markdown, printable, say, show, show
 
 def validate(
     source: given.Source,
+    prompt: given.Prompt = None,
+    targets: given.Targets = None,
+    extract: given.Extract = None,
+    metric: given.Metric = None,
     json: given.Json = False,
 ) -> None:
     """Check a source; every fault is named with a remedy."""
     with answering(json):
-        from evalframe import planning, sources
+        from evalframe import datasource, planning, sources
         from evalframe.errors import TaskFileError
+        from evalframe.options import RunOptions
 
-        found = sources.read_source(given.source_of(source))
+        options = RunOptions.of(given.data_options(prompt, targets, extract, metric))
+        found = datasource.find_source(given.source_of(source, prompt), options)
         if isinstance(found, sources.TaskSource):
             if found.faults:
                 raise TaskFileError.of(found.faults, what=", ".join(source))
@@ -29,6 +35,8 @@ def validate(
                     f"{', '.join(source)}: there is no task in it; a task file has one JSON object a line"
                 )
             valid = {"tasks": len(found.records)}
+        elif prompt is not None:  # data is read whole, and its prompts are made
+            valid = {"tasks": 1, "samples": planning.make_plan(found, options=options).rows.height}
         else:
             valid = {"tasks": len(found.suite.tasks)}
             later = planning.unbuilt(found.suite)
@@ -38,7 +46,8 @@ def validate(
         if json:
             show_json({"valid": True, **valid})
         else:
-            show(f"valid: {counted(valid['tasks'], 'task')}")
+            samples = f", {counted(valid['samples'], 'sample')}" if "samples" in valid else ""
+            show(f"valid: {counted(valid['tasks'], 'task')}{samples}")
 
 
 def preview(
@@ -67,7 +76,7 @@ def preview(
         from evalframe.previewing import make_preview
 
         found = make_preview(
-            given.source_of(source),
+            given.source_of(source, prompt),
             list(model) if model else None,
             samples=samples,
             files=given.files_of(files),

@@ -65,7 +65,7 @@ def run(
         if reasoning_tag:
             options["reasoning_tags"] = [] if reasoning_tag == ["none"] else reasoning_tag
         done = runner.run(
-            given.source_of(source),
+            given.source_of(source, prompt),
             list(model),
             out=out,
             files=given.files_of(files),

@@ -28,7 +28,8 @@ WRONG: dict[str, bytes | None] = {
     "folder": None,
 }
 SOURCES = (["run", "{}", "-m", "mock/noisy"], ["validate", "{}"], ["preview", "{}"])
-DATA = (["run", "{}", "-m", "mock/noisy", "--prompt", "question", "--metric", "exact_match"],)
+AS_DATA = ["--prompt", "question", "--metric", "exact_match"]
+DATA = (["run", "{}", "-m", "mock/noisy", *AS_DATA], ["validate", "{}", *AS_DATA], ["preview", "{}", *AS_DATA])
 RUNS = (["resume", "{}"], ["runs", "show", "{}"], ["rescore", "{}", "--extract", "number"], ["compare", "{}", "{}"])
 # a remedy is an order: what to write, give, save, check
 REMEDY = re.compile(
@@ -61,7 +62,7 @@ def spelt(words: list[str], path: object) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [*WRONG, "nowhere.json", "nowhere.jsonl", "nowhere.csv", "nowhere"])
-@pytest.mark.parametrize("words", [*SOURCES, *RUNS], ids=" ".join)
+@pytest.mark.parametrize("words", [*SOURCES, *DATA, *RUNS], ids=" ".join)
 def test_the_wrong_thing_gets_an_answer(command: Callable[..., Answer], wrong: Path, words: list[str], name: str):
     stderr = refused(command(*spelt(words, wrong / name)), names=str(wrong / name))
     if name == "suite.yaml" and words in SOURCES:
@@ -70,6 +71,8 @@ def test_the_wrong_thing_gets_an_answer(command: Callable[..., Answer], wrong: P
         assert "this looks like YAML; write the manifest as JSON" in stderr
     if name == "list.json" and words in SOURCES:
         assert 'write {"tasks": [...]}' in stderr
+    if name in ("list.json", "text.txt", "suite.yaml") and words in DATA:
+        assert "save the records as .jsonl (one a line), .csv or .parquet" in stderr
     if words in RUNS:
         assert "give the folder" in stderr
     # with --json the same, as one envelope
@@ -95,7 +98,20 @@ def test_a_shelf_is_a_folder(command: Callable[..., Answer], wrong: Path, words:
     assert "no run" in empty.stderr
 
 
-@pytest.mark.parametrize("words", [w for w in SOURCES if w[0] != "validate"], ids=" ".join)
+def test_data_without_a_prompt_and_a_suite_with_one(command: Callable[..., Answer], root: Path, tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("question,answer\n1?,1\n")
+    for words in SOURCES:
+        assert "give --prompt, as in --prompt 'Q: {{question}}'" in refused(
+            command(*spelt(words, tmp_path / "data.csv"))
+        )
+    for words in DATA:
+        stderr = refused(command(*spelt(words, "fixtures/suite.json")))
+        assert "a suite (.json) has prompts of its own: leave --prompt out" in stderr
+        words = [words[0], "fixtures/questions.jsonl", *words[1:]]
+        assert "data is one file, and 2 are given" in refused(command(*spelt(words, "fixtures/questions.jsonl")))
+
+
+@pytest.mark.parametrize("words", SOURCES, ids=" ".join)
 def test_a_run_is_no_source(command: Callable[..., Answer], finished: Path, words: list[str]) -> None:
     stderr = refused(command(*spelt(words, finished)))
     assert f"evalframe runs show {finished}" in stderr
