@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,21 @@ import polars as pl
 
 from evalframe import frames, schemas
 from evalframe.disk import atomic_path, write_text
-from evalframe.errors import OptionError
+from evalframe.errors import OptionError, SchemaError
 from evalframe.frames import check
+from evalframe.jsontext import clean
 from evalframe.schemas import CALL_KEY, LEADERBOARD
-from evalframe.store import SEGMENTED, new_folder
+from evalframe.store import SEGMENTED, check_name, new_folder
 
 if TYPE_CHECKING:
     from evalframe.result import Run
 
 MARKDOWN_ID_CHARS = 20
 FATE_RANKS = {"scored": 0, "unparsed": 1, "grader_error": 2, "failed": 3}
-# a spreadsheet runs a cell that begins with one of these as a formula
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# a spreadsheet runs a cell that begins with one of these marks as a formula, some take full-width ones, and blanks or
+# invisible characters before them off first
+FORMULA = r"^(?:[\t\r\n]|[\s\p{Z}\p{C}]*[=+\-@＝＋－＠﹦﹢﹣﹫])"
+_LINE_ENDS = re.compile(r"[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def envelope(run: Run) -> dict[str, Any]:
@@ -126,8 +130,11 @@ def write_json(run: Run, path: Path) -> Path:
 
 
 def to_json(value: Mapping[str, Any]) -> str:
-    """Write JSON that a strict parser reads: NaN and infinities raise, they are no figures."""
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    """Write JSON that a strict parser reads: NaN and infinities raise, they are no figures.
+
+    A lone surrogate (of a path, say) becomes U+FFFD, because UTF-8 can not hold it.
+    """
+    return clean(json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def write_parquet(run: Run, folder: Path) -> Path:
@@ -144,19 +151,27 @@ def write_parquet(run: Run, folder: Path) -> Path:
     for name, frame, schema in _exported(run):
         place = f"{name}/00000.parquet" if name in SEGMENTED else f"{name}.parquet"
         frames.write_parquet(frame, schema, folder / place)
-    target.write_record({**run.record, "exported": True})
+    # each frame is one file here, however many segments the run has
+    target.write_record({**run.record, "n_segments": 1, "exported": True})
     write_json(run, folder / "envelope.json")
     return folder
 
 
 def write_csv(run: Run, folder: Path, *, spreadsheet_safe: bool = False) -> Path:
-    """Write all frames of a run as CSV, UTF-8; lists and structs as JSON text.
+    """Write all frames of a run as CSV: UTF-8, one file a frame, as ``flat`` makes its cells.
+
+    Null is an empty cell, empty text is ``""``: polars reads both back as they were. Numbers have all their digits,
+    times are ISO 8601.
 
     Args:
         run: The run.
-        folder: Gets one file a frame.
-        spreadsheet_safe: Put a quote mark before text that a spreadsheet would run as a formula.
+        folder: Gets the files; those of another export are written over.
+        spreadsheet_safe: For a reader who opens the files in a spreadsheet; see ``flat``.
+
+    Raises:
+        OptionError: The folder is a file.
     """
+    check_name(folder)
     if folder.is_file():
         raise OptionError(f"{folder} is a file; name a folder, which gets a file for each frame")
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,23 +182,58 @@ def write_csv(run: Run, folder: Path, *, spreadsheet_safe: bool = False) -> Path
 
 
 def flat(frame: pl.DataFrame, *, spreadsheet_safe: bool = False) -> pl.DataFrame:
-    """Give a frame without nested columns: lists and structs become their compact JSON text, nulls stay null.
+    """Give a frame that any CSV holds, as in ``flat(run.failures()).write_csv("failures.csv")``.
+
+    Args:
+        frame: Any frame. Lists and structs become compact JSON text (NaN in them is null), durations ISO 8601 text,
+            bytes base64; the rest, nulls included, stays as it is.
+        spreadsheet_safe: Put a quote mark (``'``) before text that a spreadsheet would run as a formula: that begins
+            with ``= + - @`` or their full-width forms, also behind blanks or invisible characters, or with a tab or a
+            line end. Text that begins with a quote mark gets one more, so that taking one off gives each text back.
+
+    Raises:
+        SchemaError: A column has no text form (Python objects, bytes within lists); names each.
 
     >>> flat(pl.DataFrame({"targets": [["a", "b"]], "meta": [{"page": 3, "ok": None}]})).row(0)
     ('["a","b"]', '{"page":3,"ok":null}')
+    >>> flat(pl.DataFrame({"output_text": ["=1+1", "'tis", "1+1"]}), spreadsheet_safe=True)["output_text"].to_list()
+    ["'=1+1", "''tis", '1+1']
     """
-    cells = []
-    for name, dtype in frame.schema.items():
-        cell = pl.col(name)
-        if dtype.is_nested():
-            # polars encodes structs only: wrap, encode, and take the wrapping off
-            text = pl.struct(cell.alias("v")).struct.json_encode()
-            cell = pl.when(cell.is_not_null()).then(text.str.slice(len('{"v":')).str.head(-1))
-        if spreadsheet_safe and (dtype == pl.String or dtype.is_nested()):
-            risky = pl.any_horizontal(cell.str.starts_with(start) for start in FORMULA_STARTS)
-            cell = pl.when(risky).then(pl.lit("'") + cell).otherwise(cell)
-        cells.append(cell.alias(name))
-    return frame.select(cells)
+    if bad := [f"{name} ({dtype})" for name, dtype in frame.schema.items() if _has_no_text(dtype)]:
+        raise SchemaError(f"no text can be made of {', '.join(bad)}; drop these columns, or cast them")
+    return frame.select(
+        _cell(name, dtype, spreadsheet_safe=spreadsheet_safe).alias(name) for name, dtype in frame.schema.items()
+    )
+
+
+def _cell(name: str, dtype: pl.DataType, *, spreadsheet_safe: bool) -> pl.Expr:
+    cell = pl.col(name)
+    if dtype.is_nested():
+        # polars encodes structs only: wrap, encode, and take the wrapping off
+        text = pl.struct(cell.alias("v")).struct.json_encode()
+        return pl.when(cell.is_not_null()).then(text.str.slice(len('{"v":')).str.head(-1))
+    if dtype == pl.Duration:
+        cell = cell.dt.to_string("iso")
+    elif dtype == pl.Binary:
+        cell = cell.bin.encode("base64")
+    if not spreadsheet_safe or not isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Duration | pl.Binary):
+        return cell
+    text = cell.cast(pl.String)
+    risky = text.str.contains(FORMULA) | text.str.starts_with("'")
+    return pl.when(risky).then(pl.lit("'") + text).otherwise(text)
+
+
+def _has_no_text(dtype: pl.DataType) -> bool:
+    return dtype == pl.Object or any(within in (pl.Binary, pl.Object) for within in _within(dtype))
+
+
+def _within(dtype: Any) -> Iterator[Any]:
+    """Give the types inside of a nested one."""
+    inner = [field.dtype for field in dtype.fields] if isinstance(dtype, pl.Struct) else []
+    inner += [getattr(dtype, name) for name in ("inner", "key", "value") if hasattr(dtype, name)]
+    for one in inner:
+        yield one
+        yield from _within(one)
 
 
 def _exported(run: Run) -> list[tuple[str, pl.DataFrame, frames.FrameSchema]]:
@@ -199,6 +249,7 @@ def _exported(run: Run) -> list[tuple[str, pl.DataFrame, frames.FrameSchema]]:
         ("pairwise", run.pairwise(), schemas.PAIRWISE),
         ("calibration", run.calibration(), schemas.CALIBRATION),
         ("reliability", run.reliability(), schemas.RELIABILITY),
+        ("costs", run.costs(), schemas.COSTS),
     ]
 
 
@@ -223,7 +274,8 @@ def _counts(words: pl.Series) -> dict[str, int]:
 
 def _short(name: str) -> str:
     cut = name if len(name) <= MARKDOWN_ID_CHARS else name[: MARKDOWN_ID_CHARS - 1] + "…"
-    return cut.replace("|", "\\|").replace("\n", " ")
+    # a backslash first: before an escaped pipe it would undo the escape
+    return _LINE_ENDS.sub(" ", cut).replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _figure(value: float | None) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from evalframe.data.pyvalues import NoValueError, plain
 from evalframe.errors import EvalframeError, Fault, NotBuiltError, OptionError
 from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
-from evalframe.jsontext import dumps
+from evalframe.jsontext import clean, dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.ranges import metadata_faults
 from evalframe.registry import suggestion
@@ -43,7 +45,7 @@ class RunOptions(Telling):
             the ``Run`` object.
         progress: Show a progress bar.
         seed: Of every interval and permutation.
-        metadata: Of the run, kept in ``run.json``.
+        metadata: Of the run, kept in ``run.json``: text, numbers (numpy's and polars' too), times, lists, dicts.
         sandbox: ``auto`` or ``strict``.
         allow_unsandboxed: Run generated code without walls but resource limits.
         reasoning_tags: Names (``think``) or pairs of tags that hold reasoning in a reply's text; empty: none.
@@ -106,6 +108,11 @@ class RunOptions(Telling):
     def folder(self) -> Path | None:
         """The folder that the caller named, if any."""
         return None if self.out is None or isinstance(self.out, bool) else Path(self.out)
+
+    def plain_metadata(self) -> dict[str, Any]:
+        """Give the metadata as ``run.json`` keeps them: scalars and arrays of numpy and polars as plain values."""
+        found: dict[str, Any] = json.loads(clean(dumps(plain(self.metadata))))
+        return found
 
     def recorded(self) -> dict[str, Any]:
         """Give what ``run.json`` keeps: plain JSON values. What data is asked and how is in the manifest."""
@@ -219,8 +226,8 @@ def _metadata_faults(options: RunOptions) -> list[Fault]:
         if not isinstance(key, str):
             faults.append(Fault(f"metadata.{key}", "bad_key", "is no string", "write the key as text"))
         try:
-            dumps(value)
-        except (TypeError, ValueError):
-            faults.append(Fault(f"metadata.{key}", "bad_type", f"a {type(value).__name__} is no JSON", "write text"))
-    sizes = metadata_faults({"metadata": dict(options.metadata)}, "", options.limits) if not faults else ()
+            plain(value)
+        except NoValueError as error:
+            faults.append(Fault(f"metadata.{key}", "bad_type", error.detail, error.remedy))
+    sizes = metadata_faults({"metadata": options.plain_metadata()}, "", options.limits) if not faults else ()
     return [*faults, *sizes]

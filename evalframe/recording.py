@@ -43,7 +43,7 @@ def new_record(
         "models": [model_entry(model) for model in models],
         "options": options.recorded(),
         "generation": settings.model_dump(exclude_none=True),
-        "metadata": dict(options.metadata),
+        "metadata": options.plain_metadata(),
         "sandbox_layers": layers(),
         "environment": environment(),
     }

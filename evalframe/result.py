@@ -200,7 +200,7 @@ class Run:
         return export.write_parquet(self, Path(folder))
 
     def to_csv(self, folder: str | os.PathLike[str], *, spreadsheet_safe: bool = False) -> Path:
-        """Write every frame as CSV, nested values as JSON text."""
+        """Write every frame as CSV, nested values as JSON text; for one frame of your own see ``export.flat``."""
         return export.write_csv(self, Path(folder), spreadsheet_safe=spreadsheet_safe)
 
     def to_json(self, path: str | os.PathLike[str]) -> Path:

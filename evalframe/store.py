@@ -21,6 +21,7 @@ import polars as pl
 from evalframe import frames, schemas
 from evalframe.disk import user_folder, write_text
 from evalframe.errors import RunFolderError, SchemaError
+from evalframe.jsontext import clean
 
 FORMAT_VERSION = 1
 _AGAIN = "evalframe resume writes what follows from the journal again"
@@ -159,6 +160,7 @@ def new_folder(out: str | os.PathLike[str] | bool | None) -> RunFolder:
         weakref.finalize(folder, temporary.cleanup)
         return folder
     path = runs_folder() / new_run_id() if out is None else Path(os.fspath(out))
+    check_name(path)
     if path.is_dir() and any(path.iterdir()):
         what = "holds a run: resume it, or" if (path / "run.json").is_file() else "is not empty:"
         raise RunFolderError(f"{path} {what} give another folder")
@@ -169,6 +171,16 @@ def new_folder(out: str | os.PathLike[str] | bool | None) -> RunFolder:
     except OSError as error:
         raise RunFolderError(f"{path} can not be made: {error.strerror}; give another folder") from None
     return RunFolder(path.resolve())
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that no frame can be written to.
+
+    Raises:
+        RunFolderError: The path is not text that UTF-8 can hold.
+    """
+    if clean(str(path)) != str(path):
+        raise RunFolderError(f"{clean(str(path))} has a name that is not UTF-8; give another folder")
 
 
 def runs_folder() -> Path:
