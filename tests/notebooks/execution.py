@@ -44,10 +44,16 @@ def clean(notebook: Any) -> Any:
     return notebook
 
 
-def texts(notebook: Any) -> list[list[str]]:
-    """Give what each cell of code shows, as text."""
+def shown(notebook: Any) -> list[list[Any]]:
+    """Give what each cell of code shows, in every form that it has."""
     return [
-        [output.text if output.output_type == "stream" else output.data["text/plain"] for output in cell.outputs]
+        [output.text if output.output_type == "stream" else dict(output.data) for output in cell.outputs]
         for cell in notebook.cells
         if cell.cell_type == "code"
     ]
+
+
+def complaints(notebook: Any) -> list[str]:
+    """Give what the cells write to standard error: warnings."""
+    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    return [output.text for output in outputs if output.get("name") == "stderr"]

@@ -89,3 +89,29 @@ def test_run_and_arun_work_in_a_cell(kernel) -> None:
     cell = "(ef.run(rows, ef.from_callable('m', slow), **data).leaderboard()['mean_score'].to_list(), "
     cell += "(await ef.arun(rows, ef.from_callable('m', slow), **data)).leaderboard()['mean_score'].to_list())"
     assert "([0.2], [0.2])" in told(client, client.execute(cell))
+
+
+def test_what_a_person_meets_in_a_cell_has_no_warning_and_shows_itself(tmp_path: Path, fixtures: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [
+        "import evalframe as ef",
+        f"run = ef.run({str(fixtures / 'suite.json')!r}, ef.replay({str(fixtures / 'outputs.jsonl')!r}), out=False)",
+        "run",
+        "run.pairwise()",
+        "ef.run('nowhere.json', 'mock/noisy')",
+    ]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=120, kernel_name="python3", allow_errors=True, resources=resources).execute()
+    _, bar, run, pairs, error = [cell.outputs for cell in notebook.cells]
+    told_by_bar = "".join(output.get("text", "") + output.get("data", {}).get("text/plain", "") for output in bar)
+    assert "40/40" in told_by_bar or "HBox" in told_by_bar  # text, or a widget where ipywidgets are there
+    assert "Warning" not in told_by_bar
+    assert "<table" in run[0].data["text/html"]
+    assert ".failures() (1)" in run[0].data["text/html"]
+    assert "note: few common samples" in pairs[0].data["text/plain"]
+    assert "few common samples" in pairs[0].data["text/html"]
+    assert "nowhere.json" in error[0].evalue
+    assert error[0].output_type == "error"
