@@ -36,7 +36,7 @@ class Replay:
             ``confidence``, ``token_nll``, ``token_count``, ``input_tokens``, ``output_tokens``, ``cached_tokens``,
             ``reasoning_tokens``, ``reasoning``, ``finish_reason``, ``tool_calls`` (JSON text), ``choice_logprobs``,
             ``response_id``, ``model_version``, ``error_type``, ``error_message``. Others are not looked at. Numbers
-            may be text, as CSV has them.
+            may be text, and lists JSON text, as CSV has them.
         model_id: The model's name.
 
     Nulls:
@@ -198,6 +198,8 @@ def _cast(series: pl.Series, wanted: Any, *, ids: bool) -> pl.Series | None:
         text = dtype in (pl.Categorical, pl.Enum) or (ids and dtype.is_integer())
         return series.cast(pl.String) if text else None
     if isinstance(wanted, pl.List):
+        if dtype == pl.String:
+            return _decoded(series, wanted)
         return series.cast(wanted, strict=False) if isinstance(dtype, pl.List | pl.Array) else None
     if not (dtype.is_numeric() or dtype == pl.String):
         return None
@@ -205,6 +207,14 @@ def _cast(series: pl.Series, wanted: Any, *, ids: bool) -> pl.Series | None:
     if wanted == pl.Int64 and dtype.is_float():  # 2.0 is 2, 2.5 is no whole number
         return cast.set(cast.cast(pl.Float64) != series, None)
     return cast
+
+
+def _decoded(texts: pl.Series, wanted: pl.List) -> pl.Series | None:
+    """Read lists that are JSON text, as in CSV; None where one is none."""
+    try:
+        return texts.str.json_decode(wanted)
+    except pl.exceptions.ComputeError:
+        return None
 
 
 def _key_faults(keys: pl.DataFrame) -> Iterable[Fault]:

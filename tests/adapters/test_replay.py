@@ -98,6 +98,8 @@ def test_numbers_may_be_text_as_csv_has_them() -> None:
     replay = Replay(outputs(sample_index=["0", "1"], confidence=["0.5", None], token_count=["3", "4"]), model_id="m")
     reply = replay.generate("p", task(0))
     assert (reply.confidence, reply.token_count) == (0.5, 3)
+    listed = Replay(outputs(choice_logprobs=["[-1,-2.5]", None]), model_id="m")
+    assert [listed.generate("p", task(n)).choice_logprobs for n in (0, 1)] == [(-1.0, -2.5), None]
     assert text(Replay(outputs(sample_index=[0.0, 1.0]), model_id="m"), task(1)) == "one"
 
 
@@ -117,6 +119,7 @@ def test_other_columns_are_not_looked_at() -> None:
         ({"sample_index": [0.5, 1.0]}, "sample_index: row 0: 0.5 is not a whole number"),
         ({"confidence": ["high", "0.5"]}, "confidence: row 0: 'high' is not a number"),
         ({"confidence": [[1], [2]]}, r"confidence: is List\(Int64\), not a number"),
+        ({"choice_logprobs": ["[-1", None]}, "choice_logprobs: is String, not a list of numbers -> cast it, or drop"),
         ({"reasoning": [1, 2]}, "reasoning: is Int64, not text"),
         ({"task_id": ["t", None]}, "task_id: 1 nulls, the first in row 1"),
         ({"sample_id": ["x", None]}, "sample_id: 1 nulls.*drop the column to match by sample_index"),

@@ -228,3 +228,37 @@ def test_the_export_of_a_run_without_a_reply(suite, tmp_path: Path) -> None:
 
 def _fail(prompt: str) -> str:
     raise ConnectionError("down")
+
+
+@pytest.mark.parametrize("form", ["parquet", "parquet/samples.parquet", "csv/samples.csv"])
+def test_outputs_that_were_exported_are_replayed(fixtures: Path, tmp_path: Path, form: str) -> None:
+    run = ef.run(fixtures / "suite.json", ef.replay(fixtures / "outputs.jsonl"), out=False, progress=False)
+    run.to_parquet(tmp_path / "parquet")
+    run.to_csv(tmp_path / "csv")
+    again = ef.run(fixtures / "suite.json", ef.replay(tmp_path / form), out=False, progress=False)
+    assert again.scores.equals(run.scores)
+    assert again.leaderboard().equals(run.leaderboard())
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_samples_that_were_exported_are_evaluated_as_outputs_from_elsewhere(
+    fixtures: Path, tmp_path: Path, form: str
+) -> None:
+    run = ef.run(fixtures / "suite.json", ef.replay(fixtures / "outputs.jsonl"), out=False, progress=False)
+    path = getattr(run, f"to_{form}")(tmp_path / "out") / f"samples.{form}"
+    again = ef.evaluate(path, prediction="output_text", targets="target", extract="number", metrics=["numeric_match"],
+                        model="model_id", sample_id="sample_id")  # fmt: skip
+    keys = ["model_id", "sample_index"]
+    assert again.scores.select(*keys, "score", "fate").equals(run.scores.select(*keys, "score", "fate"))
+
+
+def test_parquet_is_read_by_others(run: ef.Run, tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    folder = run.to_parquet(tmp_path / "p")
+    samples = pyarrow.parquet.read_table(folder / "samples.parquet")
+    assert pyarrow.parquet.read_metadata(folder / "samples.parquet").metadata[b"evalframe.schema"] == b"samples"
+    assert samples.column("output_text").to_pylist() == run.samples["output_text"].to_list()
+    assert [str(samples.schema.field(name).type) for name in ("started_at", "targets")] == [
+        "timestamp[us, tz=UTC]", "large_list<element: large_string>",
+    ]  # fmt: skip
