@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from evalframe.cli import checking, naming, relating, running, shelving
-from evalframe.cli.answering import INTERRUPTED, WRONG_INPUT
-from evalframe.cli.printing import say, show_json
+from evalframe.cli.answering import INTERRUPTED, WRONG_INPUT, no_results
+from evalframe.cli.printing import say, show, show_json
 from evalframe.cli.streams import forgiving_streams
 
 # section of the help -> command -> what it calls, and one example
@@ -69,6 +69,22 @@ class Sections(TyperGroup):
                 )
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from evalframe import __version__
+
+        show(f"evalframe {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """Take what stands before a command."""
+
+
 def _typer(help: str, epilog: str = "", **options: Any) -> typer.Typer:
     return typer.Typer(
         help=help, epilog=epilog, no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False,
@@ -81,6 +97,7 @@ def _build() -> typer.Typer:
         "Evaluate language models; an evaluation is a dataframe.", "Example: evalframe demo", name="evalframe",
         cls=Sections,
     )  # fmt: skip
+    built.callback()(_options)
     for commands in COMMANDS.values():
         for name, (function, example) in commands.items():
             if function is not None:
@@ -107,6 +124,8 @@ def main() -> None:
             status = WRONG_INPUT
             _say_usage(error)
         except (typer.Abort, KeyboardInterrupt):
+            if "--json" in sys.argv:
+                show_json(no_results("interrupted", "interrupted"))
             say("interrupted")
     sys.exit(status)
 

@@ -15,7 +15,6 @@ import typer
 from evalframe.cli.printing import counted, markdown, say, say_error, show, show_json
 
 if TYPE_CHECKING:
-    from evalframe.errors import EvalframeError
     from evalframe.result import Run
 
 FAILED, WRONG_INPUT, RUN_TIME_ERROR, INTERRUPTED = 1, 2, 3, 130
@@ -40,17 +39,25 @@ def answering(json: bool) -> Iterator[None]:
             for note in getattr(interrupt, "__notes__", ("interrupted",)):
                 say(note)
             if json:
-                show_json(_no_results("interrupted", "; ".join(getattr(interrupt, "__notes__", ("interrupted",)))))
+                show_json(no_results("interrupted", "; ".join(getattr(interrupt, "__notes__", ("interrupted",)))))
             raise typer.Exit(INTERRUPTED) from None
         except SchemaError as error:
             fail(error, RUN_TIME_ERROR, json=json)
+        except typer.Exit:
+            raise
         except EvalframeError as error:  # also those that are an OSError: a folder or file that the user named
             fail(error, WRONG_INPUT, json=json)
         except OSError as error:
             fail(error, RUN_TIME_ERROR, json=json)
+        except Exception as error:  # ours to mend, and no status of a run that ended
+            import traceback
+
+            say(traceback.format_exc())
+            say("this is a fault of evalframe, or of a metric or adapter that it was given; please report it")
+            fail(error, RUN_TIME_ERROR, json=json)
 
 
-def fail(error: EvalframeError | OSError, status: int, *, json: bool) -> None:
+def fail(error: Exception, status: int, *, json: bool) -> None:
     """End with an error: on stderr, and with ``--json`` as an envelope on stdout."""
     from evalframe import export
 
@@ -70,7 +77,7 @@ def report(done: Run, *, json: bool, fail_under: float | None = None, by: list[s
     if lost := given_up(done):
         message = f"every model was given up, so that there is no result: {'; '.join(lost)}"
         if json:
-            show_json({**_no_results("models_given_up", message), "run": envelope["run"]})
+            show_json({**no_results("models_given_up", message), "run": envelope["run"]})
         say(message)
         raise typer.Exit(RUN_TIME_ERROR)
     board = done.leaderboard()
@@ -94,6 +101,8 @@ def report(done: Run, *, json: bool, fail_under: float | None = None, by: list[s
 
 def complaints_of(envelope: dict[str, Any], done: Run) -> list[str]:
     """Name what failed in a run that ended."""
+    from evalframe.execution import how_to_resume
+
     summary = envelope["summary"]
     lost = {status: count for status, count in summary["status"].items() if status != "completed"}
     found = [f"{counted(count, 'call')} {status}" for status, count in lost.items()]
@@ -101,7 +110,12 @@ def complaints_of(envelope: dict[str, Any], done: Run) -> list[str]:
         reasons = ", ".join(f"{name} ({count})" for name, count in summary["errors"].items())
         found.append(f"no call of any model was answered: {reasons}; see evalframe runs show {done.path}")
     if done.record["status"] == "partial":
-        found.append(f"the run is partial; it goes on with: evalframe resume {done.path}")
+        exported = done.record.get("exported")
+        found.append(
+            "the run is partial, and an export: resume the run's own folder"
+            if exported
+            else f"the run is partial; it goes on with: {how_to_resume(done.folder, done.record)}"
+        )
     if summary["fates"].get("grader_error"):
         found.append(f"{counted(summary['fates']['grader_error'], 'grader error')}")
     if summary["bad_tasks"]:
@@ -161,7 +175,7 @@ def _below(envelope: dict[str, Any], bar: float | None) -> list[str]:
     ]
 
 
-def _no_results(kind: str, message: str) -> dict[str, Any]:
+def no_results(kind: str, message: str) -> dict[str, Any]:
     """Give the envelope of a run without results, for a reason that is no exception."""
     return {
         "leaderboard": [], "pairwise": [], "calibration": {}, "perplexity": {}, "summary": {},

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from evalframe.errors import EvalframeError, Fault, TaskFault
+    from evalframe.errors import Fault, TaskFault
 
 NARROW = 70  # columns of a terminal under which the cells of a fault stand under each other
 SHARE_OF_PLACES = 3  # the places take at most this part of the line
@@ -90,7 +90,7 @@ def error_text(error: Exception, *, width: int | None) -> str:
     return "\n".join([_wrapped(head, width, later="  "), *_fault_table([_parts(fault) for fault in faults], width)])
 
 
-def say_error(error: EvalframeError | OSError) -> None:
+def say_error(error: Exception) -> None:
     """Print an error to stderr, as a table where that is a terminal."""
     say(error_text(error, width=_width_of(sys.stderr)))
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -23,19 +24,23 @@ class Answer:
     stderr: str
 
 
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+def answer_of(*arguments: object) -> Answer:
     """Run one command; an exception that would be a traceback fails the test."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["evalframe", *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        pytest.raises(SystemExit) as left,
+    ):
+        main()
+    assert isinstance(left.value.code, int)
+    return Answer(left.value.code, out.getvalue(), err.getvalue())
 
-    def call(*arguments: object) -> Answer:
-        monkeypatch.setattr(sys, "argv", ["evalframe", *map(str, arguments)])
-        out, err = io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as left:
-            main()
-        assert isinstance(left.value.code, int)
-        return Answer(left.value.code, out.getvalue(), err.getvalue())
 
-    return call
+@pytest.fixture
+def command() -> Callable[..., Answer]:
+    return answer_of
 
 
 @pytest.fixture

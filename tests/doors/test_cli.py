@@ -1,7 +1,8 @@
-"""The command line, as a process: results on stdout, the rest on stderr, exit statuses, no traceback."""
+"""The command line: results on stdout, the rest on stderr, exit statuses, no traceback."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import subprocess
@@ -15,26 +16,33 @@ import typer.main
 
 import evalframe as ef
 from evalframe.cli import COMMANDS, GROUPS, app
-from tests.doors.conftest import Answer
+from tests.doors.conftest import Answer, answer_of
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def evalframe(*arguments: object, status: int = 0, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "evalframe", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert "Traceback" not in done.stderr, done.stderr
-    assert done.returncode == status, (done.stdout, done.stderr)
-    return done
+def evalframe(*arguments: object, status: int = 0) -> Answer:
+    """Run one command in the project's folder and hold it to its status."""
+    with contextlib.chdir(ROOT):
+        answer = answer_of(*arguments)
+    assert "Traceback" not in answer.stderr
+    assert answer.status == status, answer
+    return answer
+
+
+def test_the_module_is_the_command() -> None:
+    command = [sys.executable, "-m", "evalframe", "validate", "fixtures/suite.json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "valid: 1 task\n", "")
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
     out = tmp_path_factory.mktemp("demo") / "results"
     return evalframe("demo", "--out", out), out
 
 
-def test_the_demo_shows_a_table_and_writes_files(demo: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_the_demo_shows_a_table_and_writes_files(demo: tuple[Answer, Path]) -> None:
     done, out = demo
     assert done.stdout.startswith("| Rank | Model | Mean | 95% CI | Win rate | Tasks | ECE | Brier |")
     assert done.stdout.splitlines()[2].startswith("| 1 | mock/rule_based | 1.000 |")
@@ -232,6 +240,24 @@ def test_help_says_what_a_command_does_and_gives_an_example(command: Callable[..
     options = answer.stdout.split("Options:")[1]
     assert "<list" not in options  # each value has a name
     assert "<str" not in options
+
+
+def test_the_version_is_told(command: Callable[..., Answer]) -> None:
+    assert command("--version").stdout == f"evalframe {ef.__version__}\n"
+
+
+def test_a_fault_of_ours_is_no_ordinary_end(
+    command: Callable[..., Answer], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("evalframe.runner.run", broken)
+    answer = command("run", "fixtures/suite.json", "-m", "mock/noisy", "--json")
+    assert answer.status == 3
+    assert json.loads(answer.stdout)["error"]["type"] == "ZeroDivisionError"
+    assert "please report it" in answer.stderr
+    assert "Traceback" in answer.stderr  # of use to whom it is reported
 
 
 def test_the_help_has_every_command_in_its_section_on_one_line(command: Callable[..., Answer]) -> None:
