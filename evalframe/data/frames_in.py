@@ -92,6 +92,10 @@ def _hint(source: Any) -> str:
 
 def _read_path(path: Path) -> Table:
     if path.suffix.lower() not in (".parquet", ".pq"):
+        if not is_text_file(path):
+            raise OptionError(
+                f"{path}: its name is of no kind of data: give {DATA_FORMS}; read any other into a frame first"
+            )
         return DictTable([loads(row) for row in read_records(path)["row"]])
     if path.is_dir() or not path.is_file():
         raise DatasetError(f"{path}: {'is a folder' if path.is_dir() else 'there is no such file'}; name a file")

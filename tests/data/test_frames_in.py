@@ -293,6 +293,8 @@ def test_files(tmp_path: Path, write_jsonl: Callable[..., Path]) -> None:
     assert texts_of(write_jsonl(['{"a": 2.50, "b": 1e5}'])) == ['{"a":2.50,"b":1e5}']
     (tmp_path / "t.csv").write_text("a,b\n007,\n")
     assert texts_of(tmp_path / "t.csv") == ['{"a":"007","b":null}']
+    with pytest.raises(OptionError, match=r"its name is of no kind of data: give data.*read any other into a frame"):
+        read_table(tmp_path / "book.xlsx")
     (tmp_path / "no.parquet").write_text("nothing of the kind")
     with pytest.raises(DatasetError, match="is no Parquet file that can be read"):
         read_table(tmp_path / "no.parquet")
