@@ -212,7 +212,7 @@ def _file_faults(options: RunOptions) -> list[Fault]:
     if not isinstance(options.files, Mapping):
         return [Fault("files", "bad_type", f"{options.files!r} is no mapping", 'write {"file_id": "path"}')]
     return [
-        Fault(f"files[{name!r}]", "missing_file", f"there is no file {os.fspath(path)!r}", "mend the path")
+        Fault(f"files[{name!r}]", "missing_file", f"there is no file {str(path)!r}", "mend the path")
         for name, path in options.files.items()
         if not isinstance(path, str | os.PathLike) or not Path(path).is_file()
     ]

@@ -6,7 +6,6 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,20 +16,21 @@ from evalframe.choosing import EXTRACT_FORMS, METRIC_FORMS, extraction_of, metri
 from evalframe.data.columns import records_of
 from evalframe.data.files import NO_FILES, FileStore
 from evalframe.deriving import begin, copy_calls
-from evalframe.errors import DatasetError, Fault, NotBuiltError, OptionError
+from evalframe.errors import DatasetError, Fault, ManifestError, NotBuiltError, OptionError
 from evalframe.frames import check, listed
+from evalframe.generate.calls import repeats_by_task
 from evalframe.jsontext import clean, dumps, loads
 from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.version import WHOLE_TASK, SuiteVersion, differing_parts, file_ids, suite_version
 from evalframe.metrics.code import code_faults
-from evalframe.options import RunOptions
+from evalframe.options import RunOptions, option_faults
 from evalframe.planning import check_built, rows_version
 from evalframe.recording import model_ids, now
 from evalframe.registry import suggestion
 from evalframe.result import Run
 from evalframe.schemas import METRIC_CHOICES, ROWS
 from evalframe.sources import SuiteSource, read_source
-from evalframe.versions import Part, of_samples, part_notes, refuse, run_parts
+from evalframe.versions import Part, differing_rows, of_samples, part_notes, refuse, run_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,16 +89,18 @@ def rescore(
         raise NotBuiltError("Python graders are not run yet; score by metrics=, or register one with evalframe.metric")
     if manifest is None and extract is None and metrics is None:
         raise OptionError("rescore changes nothing: give manifest=, extract= or metrics=")
-    options = RunOptions.recall(run.record["options"])
-    if allow_unsandboxed:
-        options = dataclasses.replace(options, allow_unsandboxed=True)
+    recalled = RunOptions.recall(run.record["options"])
+    options = dataclasses.replace(
+        recalled, files=files, out=out, allow_unsandboxed=allow_unsandboxed or recalled.allow_unsandboxed
+    )
+    faults = option_faults(options)
     task_ids = run.rows["task_id"].unique().sort().to_list()
-    extractions, faults = _by_task(extract, task_ids, "extract", options)
-    choices, more = _by_task(metrics, task_ids, "metrics", options)
-    if faults or more:
-        raise OptionError.of([*faults, *more], what="rescore")
+    extractions, of_extract = _by_task(extract, task_ids, "extract", options)
+    choices, of_metrics = _by_task(metrics, task_ids, "metrics", options)
+    if faults := [*faults, *of_extract, *of_metrics]:
+        raise OptionError.of(faults, what="rescore")
     if run.record["kind"] == "suite":
-        definition = _of_suite(run, manifest, extractions, choices, files, options)
+        definition = _of_suite(run, manifest, extractions, choices, options)
     elif manifest is not None:
         raise OptionError("this run is one of a task file, which has no manifest; give extract= or metrics=")
     else:
@@ -106,10 +108,12 @@ def rescore(
     if faults := code_faults(definition.rows, limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
     check_sandbox(definition.rows, options=options)
-    return _scored(run, definition, options, out)
+    return _scored(run, definition, options)
 
 
-def _scored(run: Run, definition: _Definition, options: RunOptions, out: Any) -> Run:
+def _scored(run: Run, definition: _Definition, options: RunOptions) -> Run:
+    # a task may have another category now, or be left out: the repeats that it was called with stay
+    options = dataclasses.replace(options, repeats=repeats_by_task(run.rows, options.repeats, of=definition.rows))
     told = [f"scored anew from run {run.record['run_id']}: {note}" for note in part_notes(definition.differing)]
     folder = begin(
         [run],
@@ -118,7 +122,7 @@ def _scored(run: Run, definition: _Definition, options: RunOptions, out: Any) ->
         manifest=definition.manifest,
         changes={**definition.changes, "options": options.recorded()},
         notes=[*told, *definition.notes],
-        out=out,
+        out=options.out,
     )
     with folder.locked():
         kept = definition.rows.select("task_id", "sample_index", place="sample_index")
@@ -133,14 +137,15 @@ def _by_task(given: Any, task_ids: list[str], where: str, options: RunOptions) -
     mark = "type" if where == "extract" else "id"
     if given is None:
         return {}, []
-    if isinstance(given, Mapping) and mark not in given and given:
+    # a task may be called "type", or "id": what stands under it then is no text
+    if isinstance(given, Mapping) and given and (mark not in given or isinstance(given[mark], Mapping | list | tuple)):
         found: ByTask = {}
         faults: list[Fault] = []
         for task_id, one in given.items():
             at = f"{where}[{task_id!r}]"
             if task_id not in task_ids:
-                forms = f"{EXTRACT_FORMS if where == 'extract' else METRIC_FORMS}; or name tasks"
-                known = f"{suggestion(str(task_id), task_ids)} ({forms})"
+                forms = EXTRACT_FORMS if where == "extract" else METRIC_FORMS
+                known = f"{suggestion(str(task_id), task_ids)}; for all tasks alike give {forms}"
                 faults.append(Fault(at, "unknown_task", f"the run has no task {task_id!r}", known))
                 continue
             found[task_id], more = _one(one, at, where, options)
@@ -153,22 +158,36 @@ def _by_task(given: Any, task_ids: list[str], where: str, options: RunOptions) -
 def _one(given: Any, at: str, where: str, options: RunOptions) -> tuple[Any, list[Fault]]:
     if where == "extract":
         return extraction_of(given, where=at, limits=options.limits)
-    return metrics_of(given, where=at)
+    entries, faults = metrics_of(given, where=at)
+    return (entries, faults) if faults else _whole_entries(entries, at, options)
 
 
-def _of_suite(
-    run: Run, manifest: Any, extractions: ByTask, choices: ByTask, files: Mapping[str, Any], options: RunOptions
-) -> _Definition:
+def _whole_entries(entries: list[dict[str, Any]], at: str, options: RunOptions) -> tuple[Any, list[Fault]]:
+    """Hold entries to the rules of a manifest, and fill in what they leave out."""
+    task = {"id": "t", "type": "qa", "dataset": {"file_id": "f"}, "target_template": "{{t}}", "metrics": entries}
+    place = "tasks[0].metrics"
+    try:
+        suite = parse_suite({"tasks": [task]}, limits=options.limits)
+    except ManifestError as error:
+        return [], [
+            Fault(fault.where.replace(place, at), fault.rule, fault.detail.replace(place, at), fault.remedy)
+            for fault in error.fault_records
+            if isinstance(fault, Fault)
+        ]
+    return [choice.model_dump(exclude_none=True) for choice in suite.tasks[0].metrics], []
+
+
+def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, options: RunOptions) -> _Definition:
     old = parse_suite(run.folder.manifest(), where=str(run.path / "manifest.json"), limits=options.limits)
-    folder, suite = Path.cwd(), old
+    suite, hashes = old, dict(run.record["content_hashes"])  # without a manifest no data is looked at
     if manifest is not None:
         source = read_source(manifest, limits=options.limits)
         if not isinstance(source, SuiteSource):
             raise OptionError("manifest= is a task file; give a suite manifest")
-        folder, suite = source.folder, source.suite
+        suite = source.suite
+        hashes = _hashes(suite, hashes, FileStore(files=options.files, folder=source.folder))
     suite = _with_choices(suite, extractions, choices, options)
     check_built(suite)
-    hashes = _hashes(suite, run.record["content_hashes"], FileStore(files=files, folder=folder))
     version = suite_version(suite, content_hashes=hashes)
     there = run_parts(run)
     _refuse_other_samples(there, version)
@@ -226,8 +245,10 @@ def _task_rows(rows: pl.DataFrame, task: Any, options: RunOptions, *, again: boo
         parsed = ((number, loads(row)) for number, row in enumerate(rows["row"], 1))
         records, faults = records_of(parsed, fields=needed.fields, items=needed.items)
         assert not faults, faults  # they were records when the run began
+        # a field that no sample of a part has may stand in the others
+        on_missing = options.on_missing if options.max_samples_per_task is None else "warn"
         return prompts.with_definitions(
-            rows, task=task, records=records, on_missing=options.on_missing,
+            rows, task=task, records=records, on_missing=on_missing,
             max_metadata_columns=options.limits.metadata_columns,
         )  # fmt: skip
     entries = [choice.model_dump(include={"id", "aggregation", "higher_is_better"}) for choice in task.metric_choices]
@@ -238,19 +259,16 @@ def _task_rows(rows: pl.DataFrame, task: Any, options: RunOptions, *, again: boo
 
 
 def _of_tasks(run: Run, extractions: ByTask, choices: ByTask) -> _Definition:
-    texts = {task: clean(dumps(config)) for task, config in extractions.items()}
-    entries = [
-        [{"aggregation": "mean", "higher_is_better": True, **entry} for entry in entries]
-        for entries in choices.values()
-    ]
-    metrics = pl.DataFrame({"task_id": list(choices), "new": pl.Series(entries, dtype=METRIC_CHOICES)})
     names = dict.fromkeys(("task_id", "text"), pl.String)
-    extraction = pl.DataFrame({"task_id": list(texts), "text": list(texts.values())}, schema=names)
+    texts = [(task, clean(dumps(config))) for task, config in extractions.items()]
+    metrics = pl.DataFrame(
+        {"task_id": list(choices), "new": list(choices.values())}, schema={"task_id": pl.String, "new": METRIC_CHOICES}
+    )
     rows = (
         run.rows.join(metrics, on="task_id", how="left", maintain_order="left")
-        .join(extraction, on="task_id", how="left", maintain_order="left")
+        .join(pl.DataFrame(texts, schema=names, orient="row"), on="task_id", how="left", maintain_order="left")
         .with_columns(metrics=pl.coalesce("new", "metrics"), extraction=pl.coalesce("text", "extraction"))
         .drop("new", "text")
     )
-    differing = [(task, "extraction") for task in texts] + [(task, "metrics") for task in choices]
+    differing = list(differing_rows(run.rows, rows))
     return _Definition(check(rows, ROWS), run.folder.manifest(), {"version": rows_version(rows)}, differing)

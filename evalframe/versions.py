@@ -41,7 +41,7 @@ def differing(a: Run, b: Run, *, whole: bool = False) -> list[Part]:
         return [(task, "dataset") for task in tasks]
     if a.record["kind"] == "suite":
         return differing_parts(*(run.record["parts"] if whole else run_parts(run) for run in (a, b)))
-    return list(_differing_rows(a.rows, b.rows))
+    return list(differing_rows(a.rows, b.rows))
 
 
 def run_parts(run: Run) -> Mapping[str, Mapping[str, str]]:
@@ -83,7 +83,8 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _differing_rows(a: pl.DataFrame, b: pl.DataFrame) -> Iterator[Part]:
+def differing_rows(a: pl.DataFrame, b: pl.DataFrame) -> Iterator[Part]:
+    """Name what ROWS of task files differ in, as ``differing``."""
     columns = ("task_id", *_OF_ROWS.values())
     both = a.select(columns).join(b.select(columns), on="task_id", how="full", coalesce=True, suffix="_b")
     both = both.sort("task_id")

@@ -56,6 +56,21 @@ def repeats_of(rows: pl.DataFrame, repeats: int | Mapping[str, int]) -> pl.Serie
     return rows.select(pl.coalesce(task, category, pl.lit(1, pl.Int64)).alias("repeats"))["repeats"]
 
 
+def repeats_by_task(rows: pl.DataFrame, repeats: int | Mapping[str, int], *, of: pl.DataFrame) -> int | dict[str, int]:
+    """Write repeats by task id alone, where they are a mapping: a category is then free to change.
+
+    Args:
+        rows: A ROWS frame, whose tasks and categories ``repeats`` names.
+        repeats: As for ``repeats_of``.
+        of: ROWS whose tasks are wanted.
+    """
+    if isinstance(repeats, int):
+        return repeats
+    counted = rows.select("task_id").with_columns(repeats_of(rows, repeats))
+    tasks = counted.unique("task_id", keep="first").filter(pl.col("task_id").is_in(of["task_id"].unique().implode()))
+    return dict(tasks.sort("task_id").iter_rows())
+
+
 def plan(rows: pl.DataFrame, *, repeats: int | Mapping[str, int]) -> pl.DataFrame:
     """Give every call of one model: ``task_id``, ``sample_index``, ``repeat`` and ``place`` (of the row), in order.
 

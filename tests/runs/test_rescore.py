@@ -249,3 +249,89 @@ def test_all_faults_are_said_at_once(run: ef.Run) -> None:
     with pytest.raises(OptionError) as caught:
         run.rescore(extract="numbr", metrics=["exact", "f2"])
     assert caught.value.faults["where"].to_list() == ["extract", "metrics[0]", "metrics[1]"]
+
+
+def test_data_that_changed_since_is_looked_at_only_for_a_manifest(run: ef.Run, write_jsonl) -> None:
+    write_jsonl([{"id": "other", "question": "?", "answer": 1}])
+    assert run.rescore(extract="number").record["version"] != run.record["version"]
+    with pytest.raises(VersionMismatch, match="the data set differs"):
+        run.rescore(manifest={"tasks": [task()]})
+
+
+def test_repeats_by_task_or_category_stay_whatever_the_manifest_says(write_jsonl, tmp_path: Path, monkeypatch) -> None:
+    write_jsonl(QUESTIONS)
+    monkeypatch.chdir(tmp_path)
+    options = {"generation": {"temperature": 1}, "progress": False}
+    run = ef.run({"tasks": [task(), task(id="more", type="math")]}, Counting(), repeats={"qa": 2}, **options)
+    again = run.rescore(manifest={"tasks": [task(type="math"), task(id="more", type="math")]})
+    assert (again.record["status"], again.generations.height) == ("complete", 9)
+    assert run.rescore(manifest={"tasks": [task(id="more", type="qa")]}).generations.height == 3
+
+
+def test_a_part_of_the_data_may_lack_a_field_that_the_whole_has(write_jsonl, tmp_path: Path, monkeypatch) -> None:
+    write_jsonl([*QUESTIONS, {"id": "last", "question": "5?", "answer": 5, "hint": "five"}])
+    monkeypatch.chdir(tmp_path)
+    hinted = {"tasks": [task(prompt_template="Q: {{question}} {{hint}}")]}
+    run = ef.run(hinted, Counting(), max_samples_per_task=2, on_missing="error", progress=False)
+    hinted["tasks"][0]["target_template"] = "{{word}}"
+    with pytest.warns(UserWarning, match="hint"):
+        assert run.rescore(manifest=hinted).rows["target"].to_list() == ["two", "three"]
+
+
+def test_tasks_may_be_called_as_the_keys_of_a_definition(write_jsonl, tmp_path: Path, monkeypatch) -> None:
+    write_jsonl(QUESTIONS)
+    monkeypatch.chdir(tmp_path)
+    run = ef.run({"tasks": [task(id="type"), task(id="id")]}, Counting(), progress=False)
+    again = run.rescore(extract={"type": {"type": "number"}}, metrics={"id": ["f1"]})
+    assert again.task_metrics.select("task_id", "metric").rows() == [("id", "f1"), ("type", "exact_match")]
+    assert again.rows["extraction"].str.contains("number").to_list() == [False] * 3 + [True] * 3
+
+
+@pytest.fixture
+def of_tasks(fixtures: Path) -> ef.Run:
+    return ef.run(fixtures / "tasks.jsonl", "mock/rule_based", allow_unsandboxed=True, progress=False)
+
+
+def test_task_files_take_an_extraction_alone(of_tasks: ef.Run) -> None:
+    again = of_tasks.rescore(extract="take_first")
+    assert again.rows["extraction"].str.json_decode(pl.Struct({"type": pl.String})).struct.unnest().to_series(
+    ).unique().to_list() == ["take_first"]  # fmt: skip
+    assert again.rows.drop("extraction").equals(of_tasks.rows.drop("extraction"))
+
+
+def test_only_what_differs_is_said_of_task_files(of_tasks: ef.Run) -> None:
+    same = {row["task_id"]: row["metrics"] for row in of_tasks.rows.select("task_id", "metrics").to_dicts()}
+    again = of_tasks.rescore(metrics=same)
+    assert again.record["version"] == of_tasks.record["version"]
+    assert not [note for note in again.leaderboard().notes if "anew" in note]
+
+
+@pytest.mark.parametrize("of_suite", [True, False])
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([{"id": "f1", "aggregation": "median"}], r'metrics\[0\].aggregation: "median" is not allowed.*did you mean'),
+        (["f1", "f1"], r'metrics\[1\].id: the metric "f1" stands at metrics\[0\] already -> ids are unique'),
+        ([{"id": "f1", "x": 1}], r'metrics\[0\].x: there is no key "x" here -> known: aggregation'),
+        ([{"id": "f1", "higher_is_better": "no"}], r"metrics\[0\].higher_is_better.*give true or false"),
+    ],
+)
+def test_entries_of_metrics_keep_the_rules_of_a_manifest(request, of_suite: bool, entries: list, said: str) -> None:
+    given = request.getfixturevalue("run" if of_suite else "of_tasks")
+    with pytest.raises(OptionError, match=said):
+        given.rescore(metrics=entries)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"out": True}, "out: True is no folder -> give a path, None or False"),
+        ({"out": 3}, "out: 3 is no folder"),
+        ({"files": {"rows.jsonl": "nowhere.jsonl"}}, r"files\['rows.jsonl'\]: there is no file 'nowhere.jsonl'"),
+        ({"files": {"rows.jsonl": 3}}, r"there is no file '3' -> mend the path"),
+        ({"allow_unsandboxed": "yes"}, "allow_unsandboxed: 'yes' is not True or False"),
+    ],
+)
+def test_its_options_are_those_of_a_run(run: ef.Run, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        run.rescore(manifest={"tasks": [task()]}, **given)
