@@ -22,7 +22,7 @@ PAIR = ("model_a", "model_b")
 ALIGNED = ("task_id", "sample_id", "repeat")
 # in the order in which a person wants to see them
 CHANGES = ("broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same")
-TWO = ("a", "b")  # sorted, as pairwise sorts its models
+TWO = ("the first run", "the second run")  # sorted, as pairwise sorts its models; its notes name them
 # what is taken over from PAIRWISE
 PAIRED = ("n_pairs", "diff_mean", "ci_lo", "ci_hi", "significant", "p_value", "min_detectable")
 _OF_ROWS = ("sample_id", "category", "target", "metrics")
@@ -62,7 +62,7 @@ def compare(a: Side, *, b: Side, pairs: Sequence[tuple[str, str]], metric: str |
         pairs: The model of ``a`` and the model of ``b``, for each comparison.
         metric: Compare by this metric over the tasks that average it; None: by each task's headline metric.
 
-    Notes: a line a pair that counts the changes.
+    Notes: a line a pair that counts the changes; tasks that are not compared; metrics whose direction differs.
 
     Nulls:
         What a side does not have is null there. Runs without a common task have one-sided rows alone.
@@ -71,7 +71,9 @@ def compare(a: Side, *, b: Side, pairs: Sequence[tuple[str, str]], metric: str |
         SchemaError: A frame is not what it is called.
         OptionError: A task's headline metric is another in ``b``; or no task has ``metric``.
     """
-    return _compared(*_in_order(a, b, metric), pairs, metric)
+    a, b, notes = _in_order(a, b, metric)
+    compared = _compared(a, b, pairs, metric)
+    return Noted.of(compared, [*compared.notes, *notes])
 
 
 def differences(
@@ -105,7 +107,7 @@ def differences(
         seed: Of both.
         limits: The table of numbers.
 
-    Notes: a line a pair that counts the changes, and the notes of ``pairwise``.
+    Notes: those of ``compare`` and of ``pairwise``.
 
     Nulls:
         Figures of a pair without a common scored sample are null.
@@ -115,7 +117,7 @@ def differences(
         OptionError: As ``compare``.
     """
     check_options("differences", metric=metric, seed=seed)
-    a, b = _in_order(a, b, metric)
+    a, b, notes = _in_order(a, b, metric)
     compared = _compared(a, b, pairs, metric)
     if not pairs:
         return empty(DIFFERENCES)
@@ -134,11 +136,11 @@ def differences(
     found = pl.concat(figures).join(_counts(compared), on=PAIR, how="left", maintain_order="left")
     counted = found.with_columns(pl.col(f"n_{change}" for change in CHANGES).fill_null(0))
     shown = check(counted.select(DIFFERENCES.names).sort(PAIR), DIFFERENCES)
-    return Noted.of(shown, [*compared.notes, *told])
+    return Noted.of(shown, [*compared.notes, *told, *notes])
 
 
-def _in_order(a: Side, b: Side, metric: str | None) -> tuple[Side, Side]:
-    """Check both runs, and keep the scores of the metric that each task is compared by."""
+def _in_order(a: Side, b: Side, metric: str | None) -> tuple[Side, Side, list[str]]:
+    """Check both runs, and keep the scores of the metric that each task is compared by; say what is left out."""
     check_options("compare", metric=metric)
     sides, choices = [], []
     for side in (a, b):
@@ -155,7 +157,16 @@ def _in_order(a: Side, b: Side, metric: str | None) -> tuple[Side, Side]:
             f"{other.height} tasks are ranked by another metric in the second run, the first: {task} ({one}, then "
             f"{two}); name one that both have with metric="
         )
-    return sides[0], sides[1]
+    notes = []
+    turned = both.filter(pl.col("higher_is_better") != pl.col("higher_is_better_b"))["task_id"].to_list()
+    if turned:
+        notes.append(f"better is the other way in the second run, and here as in the first: {listed(turned)}")
+    tasks = pl.concat([side.rows["task_id"] for side in sides]).unique().sort()
+    without = tasks.filter(~tasks.is_in(pl.concat([choice["task_id"] for choice in choices]).implode())).to_list()
+    if without:
+        why = "no metric of theirs is averaged" if metric is None else f"they do not average {metric}"
+        notes.append(f"tasks that are not compared, because {why}: {listed(without)}")
+    return sides[0], sides[1], notes
 
 
 def _compared(a: Side, b: Side, pairs: Sequence[tuple[str, str]], metric: str | None) -> Noted:

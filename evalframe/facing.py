@@ -12,7 +12,7 @@ from evalframe.errors import OptionError
 from evalframe.frames import Noted
 from evalframe.recording import model_ids
 from evalframe.registry import suggestion
-from evalframe.versions import differing, of_samples, part_notes, refuse
+from evalframe.versions import differing, naming_notes, of_samples, part_notes, refuse
 
 if TYPE_CHECKING:
     from evalframe.result import Run
@@ -82,14 +82,16 @@ def pairs_of(a: Run, b: Run, models: Any = None) -> Pairs:
     return pairs
 
 
-def _checked(a: Run, b: Run) -> list[str]:
+def _checked(a: Run, b: Any) -> list[str]:
+    if not isinstance(b, type(a)):
+        raise OptionError(f"{b!r} is no run to compare with; give a Run, as run() or evalframe.load(path) gives it")
     parts = differing(a, b)
     refuse(
         of_samples(parts),
         what="the samples of these runs are not the same",
         remedy="compare runs on the same data and prompts",
     )
-    return list(part_notes(parts))
+    return [*part_notes(parts), *naming_notes(a, b)]
 
 
 def _side(run: Run) -> comparing.Side:

@@ -121,7 +121,7 @@ def choose_metrics(
     lower = [name for name in choice["metric"].unique() if (m := registered(name)) and not m.higher_is_better]
     choice = choice.with_columns(pl.col("higher_is_better") & ~pl.col("metric").is_in(lower))
     if metric is not None and choice.is_empty() and (rows is not None or scores.height):
-        there = scores["metric"].unique().to_list()
+        there = [name for name in scores["metric"].unique() if name != metric]
         raise OptionError(f"no task has a mean of the metric {metric!r}; {suggestion(metric, there)}")
     if metric is not None and choice["higher_is_better"].n_unique() > 1:
         raise OptionError(

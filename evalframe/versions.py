@@ -73,8 +73,17 @@ def part_notes(parts: Iterable[Part]) -> Iterator[str]:
     for task, part in parts:
         tasks.setdefault(part, []).append(task)
     for part, names in tasks.items():
-        words = "only one of the runs has" if part == WHOLE_TASK else f"not the same {part} in"
+        words = "tasks that only one of the runs has" if part == WHOLE_TASK else f"not the same {part} in"
         yield f"{words}: {listed(names)}"
+
+
+def naming_notes(a: Run, b: Run) -> list[str]:
+    """Say it where the samples of two runs were named in two ways, so that none of them meet."""
+    words = [run.record["options"]["sample_ids"] for run in (a, b)]
+    ids = [run.rows.select("task_id", "sample_id") for run in (a, b)]
+    if words[0] == words[1] or ids[0].join(ids[1], on=ids[0].columns, how="semi").height:
+        return []
+    return [f"no sample of one run is in the other: they were named by sample_ids={words[0]!r} and {words[1]!r}"]
 
 
 _WORDS = {

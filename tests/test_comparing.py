@@ -186,3 +186,32 @@ def test_figures_follow_from_the_comparison(tmp_path) -> None:
 def _written(compared: pl.DataFrame, folder: Any) -> Any:
     compared.write_parquet(folder / "c.parquet")
     return folder / "c.parquet"
+
+
+def test_notes_name_the_runs_and_not_the_columns_of_the_machinery() -> None:
+    found = differences(side(right(0, 1)), b=side([*right(1), ("s1", "failed", None)]), pairs=SELF)
+    assert any("the first run and the second run (1)" in note for note in found.notes)
+
+
+def two_tasks(aggregation: str) -> Side:
+    one, two = side(right(1, 0)), side(right(1, 0), task="u")
+    entries = pl.Series([[{"id": "exact_match", "aggregation": aggregation, "higher_is_better": True}]])
+    rows = two.rows.with_columns(metrics=entries.new_from_index(0, 2).cast(ROWS.dtypes["metrics"]))
+    pairs = ((one.scores, two.scores), (one.rows, rows), (one.answers, two.answers))
+    return Side(*(pl.concat(pair) for pair in pairs))
+
+
+def test_tasks_that_average_nothing_are_left_out_and_named() -> None:
+    a = two_tasks("none")
+    said = "tasks that are not compared, because no metric of theirs is averaged: u"
+    assert said in compare(a, b=a, pairs=SELF).notes
+    assert said in differences(a, b=a, pairs=SELF).notes
+    assert compare(a, b=a, pairs=SELF)["task_id"].unique().to_list() == ["t"]
+    by_name = compare(a, b=a, pairs=SELF, metric="exact_match").notes
+    assert "tasks that are not compared, because they do not average exact_match: u" in by_name
+    assert not any("not compared" in note for note in compare(two_tasks("mean"), b=a, pairs=SELF).notes)
+
+
+def test_a_direction_that_turned_is_said() -> None:
+    compared = compare(side(right(0, 1)), b=side(right(1, 1), lower=True, threshold=False), pairs=SELF)
+    assert "better is the other way in the second run, and here as in the first: t" in compared.notes
