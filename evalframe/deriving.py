@@ -31,9 +31,13 @@ def begin(
     manifest: Mapping[str, Any],
     changes: Mapping[str, Any],
     notes: Iterable[str] = (),
+    statuses: Collection[str] = ALL_STATUSES,
+    places: Sequence[pl.DataFrame | None] = (None,),
     out: str | os.PathLike[str] | bool | None = None,
 ) -> RunFolder:
-    """Make the folder of a run that comes from others: rows, manifest and ``run.json``, with an empty journal.
+    """Make the folder of a run that comes from others: rows, manifest, their calls, and ``run.json``.
+
+    ``run.json`` comes last: a folder that was given up before has no run, and none that would repeat paid calls.
 
     Args:
         parents: The runs it comes from; settings and models are those of the first where ``changes`` say nothing.
@@ -42,21 +46,28 @@ def begin(
         manifest: What ``manifest.json`` keeps.
         changes: Entries of ``run.json`` that differ from the first parent's.
         notes: What a reader of its figures must know; those of the parents stay.
+        statuses: Which outcomes are copied.
+        places: For each parent the samples whose calls are copied, and their new numbers: ``task_id``,
+            ``sample_index``, ``place``; None: all, as they are.
         out: The folder; None: a temporary one where the first parent is in one, else a new one under the user's data
             directory.
 
     Raises:
-        RunFolderError: A parent is being written now, or the folder holds something already.
+        RunFolderError: A parent is being written now, or the folder holds something already; or calls can not be read
+            or written.
     """
     for parent in parents:
         if parent.record["status"] == "running":
             raise RunFolderError(f"{parent.path} is still running, or was killed; open it again with evalframe.load")
     first = parents[0]
     folder = new_folder(False if out is None and first.folder.temporary is not None else out)
-    Journal.open(folder.journal_path).close()
     folder.write("rows", rows)
     folder.write_manifest(manifest)
-    kept = {name: value for name, value in first.record.items() if name not in ("exported", "n_segments", "n_finished")}
+    with Journal.open(folder.journal_path) as journal:
+        for parent, place in zip(parents, places, strict=True):
+            _copy_calls(parent.folder, journal, statuses=statuses, places=place)
+        n_finished = journal.done().height
+    kept = {name: value for name, value in first.record.items() if name not in ("exported", "n_segments")}
     folder.write_record(
         {
             **kept,
@@ -73,39 +84,20 @@ def begin(
             **changes,
             "notes": list(dict.fromkeys([*(n for p in parents for n in p.record.get("notes", ())), *notes])),
             "rows_digest": digest(folder),
+            "n_finished": n_finished,
         }
     )
     return folder
 
 
-def copy_calls(
-    source: RunFolder,
-    *,
-    into: RunFolder,
-    statuses: Collection[str] = ALL_STATUSES,
-    places: pl.DataFrame | None = None,
-) -> None:
-    """Copy the calls of one run into the journal of another, with their raw replies where there are any.
-
-    An exported run has no journal; its calls come from its generations.
-
-    Args:
-        source: Where the calls are.
-        into: The new folder.
-        statuses: Which outcomes are copied.
-        places: The samples whose calls are copied, and their new numbers: ``task_id``, ``sample_index``, ``place``;
-            None: all, as they are.
-
-    Raises:
-        RunFolderError: The calls can not be read or written.
-    """
-    with Journal.open(into.journal_path) as journal:
-        if source.journal_path.is_file():
-            journal.take(source.journal_path, statuses=statuses, places=places)
-            return
-        generations = source.scan("generations").filter(pl.col("status").is_in(list(statuses)))
-        if places is not None:
-            placed = generations.join(places.lazy(), on=["task_id", "sample_index"])
-            generations = placed.with_columns(sample_index="place").drop("place").sort(CALL_KEY)
-        for part in generations.collect(engine="in-memory").iter_slices(CALLS_AT_ONCE):
-            journal.record(from_generations(part))
+def _copy_calls(source: RunFolder, journal: Journal, *, statuses: Collection[str], places: pl.DataFrame | None) -> None:
+    """Copy the calls of a run, with their raw replies; an exported one has no journal, so its generations are read."""
+    if source.journal_path.is_file():
+        journal.take(source.journal_path, statuses=statuses, places=places)
+        return
+    generations = source.scan("generations").filter(pl.col("status").is_in(list(statuses)))
+    if places is not None:
+        placed = generations.join(places.lazy(), on=["task_id", "sample_index"])
+        generations = placed.with_columns(sample_index="place").drop("place").sort(CALL_KEY)
+    for part in generations.collect(engine="in-memory").iter_slices(CALLS_AT_ONCE):
+        journal.record(from_generations(part))

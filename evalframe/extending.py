@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.advice import warn_of_repeats, warn_of_unused
-from evalframe.deriving import begin, copy_calls
+from evalframe.deriving import begin
 from evalframe.errors import Fault, OptionError
 from evalframe.execution import adapters_again, execute
 from evalframe.generate.calls import repeats_of
@@ -41,10 +41,12 @@ def rerun_failed(run: Run, models: Any = None, *, out: Out = None, progress: boo
     lacking = run.scan("generations").filter(without_reply).select("model_id").collect(engine="in-memory")["model_id"]
     if lacking.is_empty():
         raise OptionError(f"every call of {run.path} has a reply: there is nothing to call again")
-    options = RunOptions.recall({**run.record["options"], "progress": progress})
+    options = RunOptions.recall({**run.record["options"], "progress": progress, "out": out})
     adapters = adapters_again(run.record, models, options, needed=set(lacking))
-    folder = begin([run], how="rerun_failed", rows=run.rows, manifest=run.folder.manifest(), changes={}, out=out)
-    copy_calls(run.folder, into=folder, statuses=("completed",))
+    folder = begin(
+        [run], how="rerun_failed", rows=run.rows, manifest=run.folder.manifest(), changes={}, statuses=("completed",),
+        out=out,
+    )  # fmt: skip
     return execute(folder, adapters, options, parse_generation(run.record["generation"], limits=options.limits))
 
 
@@ -71,7 +73,7 @@ def extend(
             handed in.
         RunFolderError: The run is being written now, or the new folder holds something already.
     """
-    options = RunOptions.recall({**run.record["options"], "progress": progress})
+    options = RunOptions.recall({**run.record["options"], "progress": progress, "out": out})
     grown = options if repeats is None else dataclasses.replace(options, repeats=repeats)
     if faults := option_faults(grown):
         raise OptionError.of(faults, what="extend")
@@ -92,7 +94,6 @@ def extend(
         [run], how="extend", rows=run.rows, manifest=run.folder.manifest(), out=out,
         changes={"models": entries, "options": grown.recorded()},
     )  # fmt: skip
-    copy_calls(run.folder, into=folder)
     return execute(folder, [*own, *(model.adapter for model in added)], grown, settings)
 
 

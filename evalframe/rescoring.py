@@ -15,7 +15,7 @@ from evalframe.assembling import assemble, check_sandbox
 from evalframe.choosing import EXTRACT_FORMS, METRIC_FORMS, extraction_of, metrics_of
 from evalframe.data.columns import records_of
 from evalframe.data.files import NO_FILES, FileStore
-from evalframe.deriving import begin, copy_calls
+from evalframe.deriving import begin
 from evalframe.errors import DatasetError, Fault, ManifestError, NotBuiltError, OptionError
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_by_task
@@ -115,6 +115,7 @@ def _scored(run: Run, definition: _Definition, options: RunOptions) -> Run:
     # a task may have another category now, or be left out: the repeats that it was called with stay
     options = dataclasses.replace(options, repeats=repeats_by_task(run.rows, options.repeats, of=definition.rows))
     told = [f"scored anew from run {run.record['run_id']}: {note}" for note in part_notes(definition.differing)]
+    kept = definition.rows.select("task_id", "sample_index", place="sample_index")
     folder = begin(
         [run],
         how="rescore",
@@ -122,11 +123,10 @@ def _scored(run: Run, definition: _Definition, options: RunOptions) -> Run:
         manifest=definition.manifest,
         changes={**definition.changes, "options": options.recorded()},
         notes=[*told, *definition.notes],
+        places=[None if kept.height == run.rows.height else kept],
         out=options.out,
     )
     with folder.locked():
-        kept = definition.rows.select("task_id", "sample_index", place="sample_index")
-        copy_calls(run.folder, into=folder, places=None if kept.height == run.rows.height else kept)
         assemble(folder, options=options, model_ids=model_ids(run.record))
         folder.update_record(ended_at=now())
     return Run(folder)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.assembling import assemble, check_sandbox
-from evalframe.deriving import begin, copy_calls
+from evalframe.deriving import begin
 from evalframe.errors import OptionError
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_of
@@ -20,7 +20,7 @@ from evalframe.planning import rows_version
 from evalframe.recording import now
 from evalframe.result import Run
 from evalframe.schemas import CALL_KEY, ROWS
-from evalframe.versions import differing, part_notes, refuse
+from evalframe.versions import Part, differing, naming_notes, part_notes, refuse
 
 # what a task is, the same in all its rows
 OF_TASK = ("category", "metrics", "extraction", "metadata")
@@ -32,8 +32,9 @@ def concat(
     """Put the models of several runs into one run, to rank them together.
 
     The runs must have the same version: data set, prompts, targets, extraction, metrics. With ``across_versions`` they
-    need not: samples are matched by ``sample_id`` within their task, the first run that has a task says what it is
-    (prompt, target, extraction, metrics), all replies are scored by that, and notes name what differs.
+    need not: samples are matched by ``sample_id`` within their task, the first run that has a task says how it is read
+    and scored (extraction, metrics), the first that has a sample what its prompt and target are, and notes name what
+    differs.
 
     Runs may hold different samples of the same version (``max_samples_per_task``, ``task_ids``); a sample that a model
     was never called with is a skipped call of it: ``n_skipped`` shows it, and ``evalframe.resume`` makes it.
@@ -44,7 +45,8 @@ def concat(
         out: The new folder; None: temporary where the first run is, else a new one under the user's data directory.
 
     Raises:
-        OptionError: Fewer than two runs, or what is no run; or two runs have calls of one model on one task.
+        OptionError: Fewer than two runs, or what is no run; or two runs have the same call of one model; or they name
+            their samples in two ways.
         VersionMismatch: The versions differ; every task and part is named.
         RunFolderError: A run is being written now, or the new folder holds something already.
     """
@@ -56,20 +58,27 @@ def concat(
             parts, what="these runs do not have the same version",
             remedy="run again with one version, or accept it: across_versions=True",
         )  # fmt: skip
+    told = [f"runs of different versions: {note}" for note in part_notes(parts)]
+    for run in runs[1:]:
+        named = naming_notes(first, run)
+        if named and not across_versions:
+            raise OptionError(f"{named[0]}; run again with one of them, or accept it: across_versions=True")
+        told += named
     rows = _united_rows([run.rows for run in runs])
     places = [_places(run.rows, rows) for run in runs]
     _check_calls(runs, places)
-    options = RunOptions.recall({**first.record["options"], "repeats": _most_repeats(runs)})
+    allowed = any(run.record["options"]["allow_unsandboxed"] for run in runs)  # code tasks were run under it before
+    options = RunOptions.recall(
+        {**first.record["options"], "repeats": _most_repeats(runs), "allow_unsandboxed": allowed, "out": out}
+    )
     check_sandbox(rows, options=options)
     models = {entry["model_id"]: entry for run in runs for entry in run.record["models"]}
     if len(models) > options.limits.models:
         raise OptionError(f"{len(models)} models; at most {options.limits.models} in one run")
-    told = [f"runs of different versions: {note}" for note in part_notes(parts)]
     source = _united_source(runs, rows, models=list(models.values()), options=options)
-    folder = begin(runs, how="concat", rows=rows, **source, notes=[*told, *_setting_notes(runs)], out=out)
+    notes = [*told, *_origin_notes(runs, parts), *_setting_notes(runs)]
+    folder = begin(runs, how="concat", rows=rows, **source, notes=notes, places=places, out=out)
     with folder.locked():
-        for run, place in zip(runs, places, strict=True):
-            copy_calls(run.folder, into=folder, places=place)
         assemble(folder, options=options, model_ids=list(models))
         folder.update_record(ended_at=now())
     return Run(folder)
@@ -87,8 +96,9 @@ def _check_runs(runs: Sequence[Run]) -> None:
 def _united_rows(all_rows: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Give the samples of all runs once each, tasks as the first run has them; numbers stay where none clash."""
     united = pl.concat(all_rows, how="diagonal").unique(["task_id", "sample_id"], keep="first", maintain_order=True)
-    of_task = united.unique("task_id", keep="first").select("task_id", *OF_TASK)
-    rows = united.drop(OF_TASK).join(of_task, on="task_id", how="left", maintain_order="left")
+    names = [*OF_TASK, *(name for name in united.columns if name.startswith("metadata."))]
+    of_task = united.unique("task_id", keep="first", maintain_order=True).select("task_id", *names)
+    rows = united.drop(names).join(of_task, on="task_id", how="left", maintain_order="left")
     if rows.select("task_id", "sample_index").is_duplicated().any():
         rows = rows.with_columns(sample_index=pl.int_range(pl.len(), dtype=pl.Int64).over("task_id"))
     extra = [name for name in rows.columns if name not in ROWS.dtypes]
@@ -157,6 +167,15 @@ def _united_source(
     version = suite_version(parse_suite(manifest, limits=options.limits), content_hashes=hashes)
     changes |= {"version": version.version, "parts": version.parts, "content_hashes": hashes}
     return {"manifest": manifest, "changes": changes}
+
+
+def _origin_notes(runs: Sequence[Run], parts: Sequence[Part]) -> list[str]:
+    """Say how many samples have another prompt or target than the first run would have given them."""
+    other = {task for task, part in parts if part in ("prompt", "fewshot", "target", "choices")}
+    key = ["task_id", "sample_id"]
+    later = pl.concat([run.rows.select(key) for run in runs[1:]]).unique().join(runs[0].rows, on=key, how="anti")
+    n = later.filter(pl.col("task_id").is_in(list(other))).height
+    return [f"samples that only a later run has keep its prompt and target: {n}"] if n else []
 
 
 def _setting_notes(runs: Sequence[Run]) -> list[str]:

@@ -98,7 +98,9 @@ class Journal:
         if not path.parent.is_dir():
             raise RunFolderError(f"{path}: there is no folder {path.parent}; make it first")
         with _as_folder_error(path):
-            connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
+            )
             try:
                 _prepare(path, connection)
             except BaseException:
@@ -168,11 +170,11 @@ class Journal:
         Raises:
             RunFolderError: The other file is no journal, or one of the two can not be used; nothing was copied then.
         """
-        Journal.open(path).close()  # a file that is none of ours is refused, and said so
         wanted = json.dumps(list(statuses))
-        with self._writing, _as_folder_error(self.path):
-            self._connection.execute("ATTACH ? AS other", (str(path),))
+        with self._writing, _as_folder_error(path):
+            self._connection.execute("ATTACH ? AS other", (_read_only(path),))
             try:
+                _refuse_foreign(path, self._connection, "other")
                 with _transaction(self._connection):
                     if places is None:
                         self._connection.execute(_TAKE, (wanted,))
@@ -256,19 +258,33 @@ def _prepare(path: Path, connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing; only a power cut may
     with _transaction(connection):  # a kill leaves a file that is empty or whole
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if not tables and not application:
             connection.execute(_CREATE)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif application != APPLICATION_ID:
-            raise RunFolderError(f"{path}: is no journal of a run; name the file that evalframe wrote")
-        elif version != SCHEMA_VERSION:
-            raise RunFolderError(
-                f"{path}: is a journal of version {version}, and this evalframe reads version {SCHEMA_VERSION}; "
-                "open it with the evalframe that wrote it, or start a new run"
-            )
+        else:
+            _refuse_foreign(path, connection, "main")
+
+
+def _refuse_foreign(path: Path, connection: sqlite3.Connection, schema: str) -> None:
+    (application,) = connection.execute(f"PRAGMA {schema}.application_id").fetchone()
+    (version,) = connection.execute(f"PRAGMA {schema}.user_version").fetchone()
+    if application != APPLICATION_ID:
+        raise RunFolderError(f"{path}: is no journal of a run; name the file that evalframe wrote")
+    if version != SCHEMA_VERSION:
+        raise RunFolderError(
+            f"{path}: is a journal of version {version}, and this evalframe reads version {SCHEMA_VERSION}; "
+            "open it with the evalframe that wrote it, or start a new run"
+        )
+
+
+def _read_only(path: Path) -> str:
+    """Give the URI by which another journal is read without a trace in its folder, which may be someone else's."""
+    # what a killed process left in the log is no part of the file yet, and SQLite must be let at it
+    log = Path(f"{path}-wal")
+    whole = not log.is_file() or not log.stat().st_size
+    return f"{path.resolve().as_uri()}?mode=ro" + ("&immutable=1" if whole else "")
 
 
 @contextmanager

@@ -56,6 +56,7 @@ def test_any_difference_is_refused_unless_it_is_accepted(suite, Counting, tmp_pa
     assert not (tmp_path / "never").exists()
     both = ef.concat([a, b], across_versions=True)
     assert both.rows.equals(a.rows)
+    assert not [note for note in both.leaderboard().notes if "only a later run has" in note]
     assert both.scores.filter(pl.col("model_id") == "one").equals(a.scores)
     assert any("runs of different versions: not the same" in note for note in both.leaderboard().notes)
 
@@ -141,3 +142,54 @@ def test_task_files_are_put_together(fixtures: Path, same_frames) -> None:
     a, b = (ef.run(fixtures / "tasks.jsonl", model, **options) for model in ("mock/rule_based", "mock/noisy"))
     whole = ef.run(fixtures / "tasks.jsonl", ["mock/rule_based", "mock/noisy"], **options)
     same_frames(ef.concat([a, b]), whole)
+
+
+def test_repeats_by_category_hold_where_another_run_names_the_category_otherwise(suite, Counting) -> None:
+    options = {"generation": {"temperature": 1}, "progress": False}
+    a = ef.run(suite(), Counting("one"), repeats={"qa": 2}, **options)
+    b = ef.run(suite(type="math"), Counting("two"), repeats={"math": 2}, **options)
+    both = ef.concat([a, b])
+    assert (both.record["status"], both.generations.height) == ("complete", 24)
+
+
+def test_samples_that_were_named_in_two_ways_are_not_doubled_unasked(suite, Counting, tmp_path: Path) -> None:
+    a = ef.run(suite(), Counting("one"), progress=False)
+    b = ef.run(suite(), Counting("two"), sample_ids="content", progress=False)
+    with pytest.raises(OptionError, match=r"sample_ids='auto' and 'content'; run again with one.*across_versions"):
+        ef.concat([a, b], out=tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+    both = ef.concat([a, b], across_versions=True)
+    assert both.rows.height == 12
+    assert any("named by sample_ids='auto' and 'content'" in note for note in both.leaderboard().notes)
+
+
+def test_code_that_a_later_run_was_allowed_to_run_may_be_scored_again(suite, Counting) -> None:
+    a = ef.run(suite("words"), Counting("one"), progress=False)
+    code = suite("code", metrics=[{"id": "code_exec"}], target_template="assert 1 == 1")
+    b = ef.run(code, Counting("one"), max_samples_per_task=1, allow_unsandboxed=True, progress=False)
+    both = ef.concat([a, b], across_versions=True)
+    assert both.scores["metric"].unique().sort().to_list() == ["code_exec", "exact_match"]
+    assert both.record["options"]["allow_unsandboxed"] is True
+
+
+def test_metadata_of_a_task_is_that_of_the_first_run_in_all_its_columns(suite, Counting) -> None:
+    a = ef.run(suite(metadata={"page": 1}), Counting("one"), max_samples_per_task=2, progress=False)
+    b = ef.run(suite(metadata={"page": 2, "more": "x"}), Counting("two"), progress=False)
+    rows = ef.concat([a, b]).rows
+    assert rows["metadata"].unique().to_list() == ['{"page":1}']
+    assert rows["metadata.page"].to_list() == ["1"] * 6
+    assert rows["metadata.more"].null_count() == 6
+
+
+def test_samples_with_another_target_than_the_first_run_has_are_counted(suite, Counting) -> None:
+    a = ef.run(suite(), Counting("one"), max_samples_per_task=2, progress=False)
+    b = ef.run(suite(target_template="is {{answer}}"), Counting("two"), progress=False)
+    both = ef.concat([a, b], across_versions=True)
+    assert both.rows["target"].to_list() == ["1", "2", "is 3", "is 4", "is 5", "is 6"]
+    assert "samples that only a later run has keep its prompt and target: 4" in both.leaderboard().notes
+
+
+def test_where_to_write_is_looked_at_first(suite, Counting) -> None:
+    runs = [ef.run(suite(), Counting(name), progress=False) for name in "ab"]
+    with pytest.raises(OptionError, match="out: True is no folder"):
+        ef.concat(runs, out=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import evalframe as ef
-from evalframe.errors import AdapterError, OptionError
+from evalframe.errors import AdapterError, OptionError, RunFolderError
 from evalframe.generate import lanes
 from evalframe.runner import load, resume
 
@@ -143,3 +145,76 @@ def test_costs_are_those_of_the_whole_run(suite, Counting) -> None:
 def test_run_json_of_an_extension_holds_no_path_of_a_model_object(suite, Counting) -> None:
     more = ef.run(suite(), Counting("one"), progress=False).extend([Counting("two")])
     assert [entry["spec"] for entry in json.loads((more.path / "run.json").read_text())["models"]] == [None, None]
+
+
+KILLED = """
+import os, signal, sys
+import evalframe as ef
+from evalframe.adapters import Generation
+from evalframe.runner import load
+
+class Two:
+    model_id = "two"
+
+    def generate(self, prompt, task):
+        if task.sample_id == "q3":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Generation(task.targets[0], input_tokens=10, output_tokens=1, raw=b"{}")
+
+load(sys.argv[1]).extend([Two()], out=sys.argv[2], progress=False)
+"""
+
+
+def test_an_extension_that_was_killed_goes_on_where_it_was(suite, Counting, same_frames, tmp_path: Path) -> None:
+    run = ef.run(suite(), Counting("one"), out=tmp_path / "run", parallel=False, progress=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, run.path, tmp_path / "more"], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert load(tmp_path / "more").generations["status"].to_list() == ["completed"] * 9 + ["skipped"] * 3
+    two = Counting("two")
+    whole = ef.run(suite(), [Counting("one"), Counting("two")], progress=False)
+    same_frames(resume(tmp_path / "more", [two], progress=False), whole)
+    assert [sample for sample, _ in two.seen] == ["q3", "q4", "q5"]
+
+
+def test_a_folder_that_was_given_up_before_its_calls_were_there_holds_no_run(
+    suite, Counting, tmp_path: Path, monkeypatch
+) -> None:
+    run = ef.run(suite(), Counting("one"), progress=False)
+
+    def killed(*args, **options) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evalframe.generate.journal.Journal.take", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run.extend([Counting("two")], out=tmp_path / "more", progress=False)
+    with pytest.raises(RunFolderError, match="holds no run"):
+        resume(tmp_path / "more", [Counting("two")])
+
+
+def test_calls_that_were_taken_over_and_are_lost_are_not_paid_again(suite, Counting, tmp_path: Path) -> None:
+    run = ef.run(suite(), Counting("one"), progress=False)
+    more = run.extend([Counting("two")], progress=False)
+    more.folder.journal_path.unlink()
+    with pytest.raises(RunFolderError, match="the finished calls are not known"):
+        resume(more.path, [Counting("one"), Counting("two")])
+
+
+def test_the_folder_of_the_old_run_is_only_read(suite, Counting, tmp_path: Path) -> None:
+    run = ef.run(suite(), Counting("one", fails="1"), out=tmp_path / "run", progress=False)
+
+    def stand() -> list[tuple[str, int]]:
+        return sorted((path.name, path.stat().st_mtime_ns) for path in run.path.iterdir())
+
+    before = stand()
+    run.extend([Counting("two")], progress=False)
+    run.rerun_failed([Counting("one")], progress=False)
+    run.rescore(extract="number")
+    assert stand() == before
+
+
+@pytest.mark.parametrize("out", [True, 3])
+def test_where_to_write_is_looked_at_first(suite, Counting, out) -> None:
+    run = ef.run(suite(), Counting("one", fails="1"), progress=False)
+    for going_on in (lambda: run.extend([Counting("two")], out=out), lambda: run.rerun_failed([Counting()], out=out)):
+        with pytest.raises(OptionError, match=f"out: {out} is no folder -> give a path, None or False"):
+            going_on()
