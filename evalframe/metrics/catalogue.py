@@ -31,7 +31,7 @@ def _described(name: str) -> dict[str, Any]:
         return {"id": name, **empty, "error": f"is a {type(found).__name__}, no Metric; decorate it with @metric"}
     return {
         "id": name,
-        "description": found.description,
+        "description": found.description or f"defined in {found.origin}",
         "range": list(found.range),
         "higher_is_better": found.higher_is_better,
         "needs": list(found.needs),
