@@ -52,6 +52,8 @@ def show_run(name: given.RunName, folder: given.In = None, json: given.Json = Fa
             say(line)
         n_failures = done.failures().height
         say(f"not scored: {counted(n_failures, 'call')}{_how(n_failures, done.path)}")
+        if summary["status"].get("failed"):
+            say(f"next: evalframe.load({str(done.path)!r}).rerun_failed() in Python makes the failed calls again")
         say(f"next: evalframe compare {done.path} OTHER_RUN")
         say(f"next: evalframe rescore {done.path} --extract number")
         say(f"next: evalframe.load({str(done.path)!r}) in Python; its frames are the Parquet files of the folder")

@@ -101,6 +101,9 @@ def test_a_run_without_any_reply_ends_with_1_and_says_why(
     envelope = json.loads(answer.stdout)
     assert envelope["leaderboard"][0]["mean_score"] is None
     assert envelope["summary"]["status"] == {"failed": 20}
+    shown = command("runs", "show", envelope["run"]["run_id"])
+    assert shown.status == 0
+    assert ".rerun_failed() in Python makes the failed calls again" in shown.stderr
 
 
 @pytest.mark.parametrize(
