@@ -298,3 +298,53 @@ def test_any_texts_make_a_legal_frame(tmp_path_factory, calls) -> None:
     assert generations.height == len(first)
     for task, index, text in generations.select("task_id", "sample_index", "output_text").iter_rows():
         assert len(text.encode("utf-16-le")) == len(first[task, index].encode("utf-16-le", "surrogatepass"))
+
+
+STATUSES = ("completed", "failed", "skipped")
+
+
+def test_calls_are_taken_over_with_their_replies_under_new_numbers(tmp_path, journal) -> None:
+    with Journal.open(tmp_path / "other.sqlite") as other:
+        other.record([call(index, raw=b"%d" % index) for index in range(4)] + [call(4, status="failed")])
+    places = pl.DataFrame({"task_id": "t", "sample_index": [0, 3, 4], "place": [7, 0, 1]})
+    journal.take(tmp_path / "other.sqlite", statuses=("completed",), places=places)
+    assert journal.done()["sample_index"].to_list() == [0, 7]
+    assert (journal.raw("m", "t", 0), journal.raw("m", "t", 7)) == (b"3", b"0")
+    journal.take(tmp_path / "other.sqlite", statuses=STATUSES)
+    assert journal.raw("m", "t", 0) == b"3"  # what is there stays
+    assert journal.done()["sample_index"].to_list() == [0, 1, 2, 3, 4, 7]
+
+
+def test_what_a_killed_process_left_in_the_log_is_taken_over_too(tmp_path, journal) -> None:
+    script = """
+import os, sys
+from pathlib import Path
+from evalframe.generate.journal import Finished, Journal
+journal = Journal.open(Path(sys.argv[1]))
+journal.record([Finished(model_id="m", task_id="t", sample_index=0, repeat=0, status="completed", output_text="x")])
+os._exit(0)
+"""
+    path = tmp_path / "a folder % with ? and #" / "other.sqlite"
+    path.parent.mkdir()
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    assert path.with_name("other.sqlite-wal").stat().st_size
+    journal.take(path, statuses=STATUSES)
+    assert journal.done().height == 1
+
+
+def test_what_is_no_journal_is_not_taken_over(tmp_path, journal) -> None:
+    journal.record([call(0)])
+    foreign, old = tmp_path / "foreign.sqlite", tmp_path / "old.sqlite"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE calls (a)")
+    connection.close()
+    Journal.open(old).close()
+    with sqlite3.connect(old) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    (tmp_path / "text.sqlite").write_text("no database")
+    for name, said in (("foreign", "is no journal"), ("old", "version 2"), ("text", "not a database")):
+        with pytest.raises(RunFolderError, match=rf"{name}\.sqlite.*{said}"):
+            journal.take(tmp_path / f"{name}.sqlite", statuses=STATUSES)
+    assert journal.generations().height == 1
+    journal.record([call(1)])  # it goes on
