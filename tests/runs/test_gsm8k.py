@@ -139,3 +139,43 @@ def test_pass_at_1_of_one_repeat_is_the_share_that_is_right(gsm8k: ef.Run) -> No
     )
     assert one["n_repeats_max"].unique().to_list() == [1]
     assert found.filter(k=2)["pass_at_k"].null_count() == len(RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("6b_finetuning", "175b_verification"), ("6b_verification", "175b_finetuning")]
+)
+def test_a_comparison_counts_what_the_published_verdicts_say(
+    gsm8k: ef.Run, published: pl.DataFrame, before: str, after: str
+) -> None:
+    verdicts = published.pivot(on="model_id", index="sample_index", values="is_correct")
+    found = gsm8k.differences(gsm8k, models=(before, after)).to_dicts()[0]
+    assert found["n_fixed"] == verdicts.filter(~pl.col(before) & pl.col(after)).height
+    assert found["n_broken"] == verdicts.filter(pl.col(before) & ~pl.col(after)).height
+    assert found["n_same"] == QUESTIONS - found["n_fixed"] - found["n_broken"]
+    assert found["mean_a"] == pytest.approx(RIGHT[before] / QUESTIONS, abs=1e-12)
+    assert found["mean_b"] == pytest.approx(RIGHT[after] / QUESTIONS, abs=1e-12)
+    assert found["diff_mean"] == pytest.approx((RIGHT[after] - RIGHT[before]) / QUESTIONS, abs=1e-12)
+    compared = gsm8k.compare(gsm8k, models=(before, after))
+    assert compared["change"].to_list()[: found["n_broken"]] == ["broken"] * found["n_broken"]
+
+
+def test_one_model_at_a_time_put_together_and_scored_anew_is_the_run_of_all(
+    gsm8k: ef.Run, published: pl.DataFrame, shared_data: Path
+) -> None:
+    manifest = gsm8k.folder.manifest()
+    manifest["tasks"][0]["output_extraction"] = {"type": "none"}
+    runs = [
+        ef.run(
+            manifest,
+            ef.replay(published.filter(pl.col("model_id") == model).drop("is_correct")),
+            files={"gsm8k_test": shared_data / "gsm8k" / "test.jsonl"},
+            out=False,
+            progress=False,
+        )
+        for model in RIGHT
+    ]
+    again = ef.concat(runs).rescore(extract="number")
+    assert again.scores.equals(gsm8k.scores)
+    assert again.answers.equals(gsm8k.answers)
+    assert again.record["version"] == gsm8k.record["version"]
+    assert gsm8k.compare(again)["change"].unique().to_list() == ["same"]
