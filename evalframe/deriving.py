@@ -14,7 +14,7 @@ from evalframe.generate.journal import Journal
 from evalframe.recording import digest, environment, now
 from evalframe.sandbox.launch import layers
 from evalframe.schemas import CALL_KEY
-from evalframe.store import RunFolder, new_folder, new_run_id
+from evalframe.store import RunFolder, new_folder, run_id_of
 
 if TYPE_CHECKING:
     from evalframe.result import Run
@@ -71,7 +71,7 @@ def begin(
     folder.write_record(
         {
             **kept,
-            "run_id": new_run_id(),
+            "run_id": run_id_of(folder),
             "status": "running",
             "started_at": now(),
             "ended_at": None,

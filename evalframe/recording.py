@@ -19,7 +19,7 @@ from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.planning import Plan
 from evalframe.sandbox.launch import layers
-from evalframe.store import FORMAT_VERSION, RunFolder, new_folder, new_run_id
+from evalframe.store import FORMAT_VERSION, RunFolder, new_folder, run_id_of
 
 PACKAGES = ("polars", "numpy", "datasets", "rapidfuzz", "pydantic")
 
@@ -30,7 +30,6 @@ def new_record(
     """Give what ``run.json`` says of a run; nothing in it is a secret, because keys are read by adapters alone."""
     return {
         "format_version": FORMAT_VERSION,
-        "run_id": new_run_id(),
         "kind": kind,
         "status": "running",
         "started_at": now(),
@@ -79,7 +78,7 @@ def begin_run(
     folder.write("rows", plan.rows)
     folder.write_manifest(plan.manifest)
     record = new_record(plan, kind=kind, options=options, settings=settings, models=models)
-    folder.write_record({**record, "rows_digest": digest(folder)})
+    folder.write_record({**record, "run_id": run_id_of(folder), "rows_digest": digest(folder)})
     return folder
 
 

@@ -193,6 +193,11 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
 
 
+def run_id_of(folder: RunFolder) -> str:
+    """Give the id of a new run: the name of its folder, where that is under the user's data directory."""
+    return folder.path.name if folder.path.parent == runs_folder().resolve() else new_run_id()
+
+
 def is_writable(path: Path) -> bool:
     """Whether a folder, or the first of its parents that is there, can be written."""
     while not path.exists() and path != path.parent:

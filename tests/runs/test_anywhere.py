@@ -110,3 +110,11 @@ def test_arun_says_what_is_wrong_as_run_does(suite) -> None:
         asyncio.run(ef.arun({"tasks": []}, "mock/noisy"))
     with pytest.raises(OptionError, match="concurency"):
         asyncio.run(ef.arun(suite(), "mock/noisy", concurency=3))
+
+
+def test_a_run_under_the_users_folder_is_called_as_its_folder(suite, Counting) -> None:
+    run = ef.run(suite(), Counting(), progress=False)
+    again = run.rescore(extract="number")
+    assert [one.path.name for one in (run, again)] == [one.record["run_id"] for one in (run, again)]
+    assert run.path.parent == again.path.parent
+    assert run.path != again.path
