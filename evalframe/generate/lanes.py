@@ -17,6 +17,7 @@ from evalframe.generate.progress import Progress
 
 # a signal that comes just before a wait without end is not seen until that ends; so waits are short
 JOIN_SECONDS = 0.2
+BEGIN_SECONDS = 0.5  # that an interrupted start is given: it may have made a thread, which can not be joined before
 
 
 @dataclass(slots=True, eq=False)
@@ -144,6 +145,7 @@ class _Crew:
         self.progress = progress
         self.stop = stop  # the caller's wish
         self.halt = threading.Event()  # an interrupt, or an error of ours
+        self.begun = threading.Semaphore(0)  # released by each worker at its beginning
         self.bound = bound
         self.error: BaseException | None = None
 
@@ -162,6 +164,9 @@ class _Crew:
         except KeyboardInterrupt as error:
             interrupt = error
             self.halt.set()
+            for _ in started:
+                if not self.begun.acquire(timeout=BEGIN_SECONDS):
+                    break  # the interrupt came before the thread was made
         except BaseException:
             self.halt.set()
             _join(started, self.halt)
@@ -176,6 +181,7 @@ class _Crew:
 
     def work(self, lane: Lane) -> None:
         """Make calls until there are none, or the run is stopped."""
+        self.begun.release()
         try:
             while not self._ended() and (tasks := lane.take()):
                 with self.bound:  # held while an attempt is in flight, and never longer

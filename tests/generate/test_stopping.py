@@ -12,6 +12,7 @@ from evalframe.adapters import Generation
 from evalframe.errors import RunFolderError
 from evalframe.frames import check
 from evalframe.generate import lanes
+from evalframe.generate.progress import Progress
 from evalframe.generate.threads import GenerateOptions, generate, record_missing
 from evalframe.schemas import GENERATIONS
 
@@ -70,6 +71,25 @@ def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
     assert 1 <= len(model.seen) <= 3
     assert generations["output_text"].count() == len(model.seen)
     assert generations["status"].value_counts(sort=True).rows()[0] == ("skipped", 40 - len(model.seen))
+
+
+def test_a_worker_whose_start_an_interrupt_cut_short_is_waited_for(journal) -> None:
+    crew = lanes._Crew(journal, Progress(0, show=False), threading.Event(), threading.BoundedSemaphore(1))
+
+    class Slow(threading.Thread):
+        def start(self) -> None:  # the thread begins after the interrupt
+            launch = super().start
+            threading.Thread(target=lambda: crew.halt.wait(60) and launch()).start()
+            raise KeyboardInterrupt
+
+    class Idle:
+        def take(self) -> list[object]:
+            raise AssertionError("no call begins after an interrupt")
+
+    worker = Slow(target=crew.work, args=(Idle(),))
+    assert isinstance(crew.run([worker]), KeyboardInterrupt)
+    assert worker.ident is not None  # it began
+    assert not worker.is_alive()
 
 
 def test_an_error_of_the_journal_ends_the_run_and_no_thread_is_left(make_rows, Model, journal, new_threads) -> None:
