@@ -22,8 +22,8 @@ def as_text(run: Run) -> str:
     """Describe a run in a few lines. Texts of replies are not read; a run that can not be read says so."""
     try:
         return "\n".join(_lines(run))
-    except (EvalframeError, OSError, pl.exceptions.PolarsError) as error:
-        return f"Run at {run.path}, which can not be read: {error}"
+    except Exception as error:  # a repr that raises would hide what a person looks at
+        return _unreadable(run, error)
 
 
 def as_html(run: Run) -> str:
@@ -31,10 +31,15 @@ def as_html(run: Run) -> str:
     try:
         lines = _lines(run, means=False)
         table = run.leaderboard()._repr_html_() if _n_calls(run) <= MOST_CALLS and _is_there(run) else ""
-    except (EvalframeError, OSError, pl.exceptions.PolarsError) as error:
-        return f"<p>Run at {escape(str(run.path))}, which can not be read: {escape(str(error))}</p>"
+    except Exception as error:
+        return f"<p>{escape(_unreadable(run, error))}</p>"
     head, *rest = [escape(line) for line in lines]
     return f"<p><b>{head}</b></p>{table}<p>{'<br>'.join(rest)}</p>"
+
+
+def _unreadable(run: Run, error: Exception) -> str:
+    told = str(error) if isinstance(error, EvalframeError) else f"{type(error).__name__}: {error}"
+    return f"Run at {run.path}, which can not be read: {told}"
 
 
 def _lines(run: Run, *, means: bool = True) -> list[str]:

@@ -30,6 +30,11 @@ SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "sc
 WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
 STORED = {**SEGMENTED, **WHOLE}
 
+# what every run.json says, and a reader of it takes for granted
+_NEEDED: dict[str, Any] = {
+    "run_id": str, "kind": str, "status": str, "version": str, "models": list, "options": dict, "bad_tasks": list,
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class RunFolder:
@@ -68,6 +73,8 @@ class RunFolder:
             raise RunFolderError(
                 f"{self.path}: run format {record.get('format_version')!r}, this evalframe reads {FORMAT_VERSION}"
             )
+        if bad := [name for name, kind in _NEEDED.items() if not isinstance(record.get(name), kind)]:
+            raise RunFolderError(f"{file} is damaged: {', '.join(bad)} missing or of a wrong type; bring the file back")
         return record
 
     def write_record(self, record: Mapping[str, Any]) -> None:

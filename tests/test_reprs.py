@@ -53,10 +53,12 @@ def test_a_run_that_was_killed_says_what_opens_it(run: ef.Run) -> None:
     assert f"next: evalframe.load({str(run.path)!r})" in repr(ef.Run(run.folder))
 
 
-@pytest.mark.parametrize("damage", ["gone", "record", "frame"])
+@pytest.mark.parametrize("damage", ["gone", "options", "record", "frame"])
 def test_a_run_that_can_not_be_read_says_so_and_raises_nothing(run: ef.Run, damage: str) -> None:
     if damage == "gone":
         shutil.rmtree(run.path)
+    elif damage == "options":
+        run.folder.update_record(options={})
     else:
         (run.path / ("run.json" if damage == "record" else "task_metrics.parquet")).write_text("<x>")
     for shown in (repr(ef.Run(run.folder)), ef.Run(run.folder)._repr_html_()):

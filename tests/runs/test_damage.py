@@ -101,6 +101,15 @@ def test_a_damaged_record_says_so(run: ef.Run, text: str) -> None:
         ef.load(run.path)
 
 
+def test_a_record_that_lacks_what_every_run_says_is_damaged(run: ef.Run) -> None:
+    record = {**run.record, "models": None}
+    del record["run_id"]
+    (run.path / "run.json").write_text(json.dumps(record))
+    for opening in (ef.load, ef.resume):
+        with pytest.raises(RunFolderError, match="run_id, models missing or of a wrong type; bring the file back"):
+            opening(run.path)
+
+
 def test_lost_rows_say_so(run: ef.Run, model: Counting) -> None:
     (run.path / "rows.parquet").unlink()
     with pytest.raises(RunFolderError, match=r"rows.parquet can not be read"):
