@@ -229,7 +229,7 @@ def _change_notes(compared: pl.DataFrame) -> Iterator[str]:
         alone = compared.filter(pl.col("change") == f"only_{side}")
         if alone.height:
             names = alone["sample_id"].unique(maintain_order=True)
-            yield f"no counterpart in {other}: {len(names)} samples of {side} ({listed(names.to_list())})"
+            yield f"no counterpart in {other}: {alone.height} calls of {side}, of samples {listed(names.to_list())}"
 
 
 def _both(model_a: str, model_b: str) -> str:

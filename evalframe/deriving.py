@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from evalframe.assembling import check_registered
 from evalframe.errors import RunFolderError
 from evalframe.generate.finished import from_generations
 from evalframe.generate.journal import Journal
@@ -53,6 +54,7 @@ def begin(
             directory.
 
     Raises:
+        UnknownNameError: A metric is not registered in this process.
         RunFolderError: A parent is being written now, or the folder holds something already; or calls can not be read
             or written.
     """
@@ -60,6 +62,7 @@ def begin(
         if parent.record["status"] == "running":
             raise RunFolderError(f"{parent.path} is still running, or was killed; open it again with evalframe.load")
     first = parents[0]
+    check_registered(rows, folder=first.folder)
     folder = new_folder(False if out is None and first.folder.temporary is not None else out)
     folder.write("rows", rows)
     folder.write_manifest(manifest)

@@ -12,12 +12,14 @@ from typing import Any
 from evalframe import __version__
 from evalframe.errors import RunFolderError, VersionMismatch
 from evalframe.generate.journal import Journal
+from evalframe.limits import Limits
 from evalframe.manifest.generation import GenerationSettings
-from evalframe.manifest.suite import parse_suite
+from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.version import suite_version
 from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.planning import Plan
+from evalframe.registry import METRICS
 from evalframe.sandbox.launch import layers
 from evalframe.store import FORMAT_VERSION, RunFolder, new_folder, run_id_of
 
@@ -82,6 +84,19 @@ def begin_run(
     return folder
 
 
+def recorded_suite(folder: RunFolder, *, limits: Limits) -> Suite:
+    """Read the suite of a run again; metrics of one's own may not be registered in this process, and are no fault."""
+    manifest = folder.manifest()
+    entries = (entry for task in _objects(manifest.get("tasks")) for entry in _objects(task.get("metrics")))
+    own = {name for entry in entries if isinstance(name := entry.get("id"), str)}
+    where = str(folder.path / "manifest.json")
+    return parse_suite(manifest, where=where, limits=limits, metric_names=own.union(METRICS.names()))
+
+
+def _objects(found: Any) -> list[Mapping[str, Any]]:
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+
+
 def check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunOptions) -> None:
     """Refuse a folder whose manifest or rows are not those that the run began with.
 
@@ -89,7 +104,7 @@ def check_unchanged(folder: RunFolder, record: Mapping[str, Any], options: RunOp
         VersionMismatch: Names the file.
     """
     if record["kind"] == "suite":
-        suite = parse_suite(folder.manifest(), where=str(folder.path / "manifest.json"), limits=options.limits)
+        suite = recorded_suite(folder, limits=options.limits)
         if suite_version(suite, content_hashes=record["content_hashes"]).version != record["version"]:
             raise VersionMismatch(f"{folder.path / 'manifest.json'} was changed since the run began; start a new run")
     if digest(folder) != record["rows_digest"]:

@@ -25,7 +25,7 @@ from evalframe.manifest.version import WHOLE_TASK, SuiteVersion, differing_parts
 from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions, option_faults
 from evalframe.planning import check_built, rows_version
-from evalframe.recording import model_ids, now
+from evalframe.recording import model_ids, now, recorded_suite
 from evalframe.registry import suggestion
 from evalframe.result import Run
 from evalframe.schemas import METRIC_CHOICES, ROWS
@@ -178,8 +178,8 @@ def _whole_entries(entries: list[dict[str, Any]], at: str, options: RunOptions) 
 
 
 def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, options: RunOptions) -> _Definition:
-    old = parse_suite(run.folder.manifest(), where=str(run.path / "manifest.json"), limits=options.limits)
-    suite, hashes = old, dict(run.record["content_hashes"])  # without a manifest no data is looked at
+    suite = recorded_suite(run.folder, limits=options.limits)
+    hashes = dict(run.record["content_hashes"])  # without a manifest no data is looked at
     if manifest is not None:
         source = read_source(manifest, limits=options.limits)
         if not isinstance(source, SuiteSource):
@@ -223,7 +223,8 @@ def _with_choices(suite: Suite, extractions: ByTask, choices: ByTask, options: R
             task["output_extraction"] = extractions[task["id"]]
         if task["id"] in choices:
             task["metrics"] = choices[task["id"]]
-    return parse_suite(manifest, where="the suite with what was given", limits=options.limits)
+    names = {choice["id"] for task in manifest["tasks"] for choice in task["metrics"]}  # each was looked up before
+    return parse_suite(manifest, where="the suite with what was given", limits=options.limits, metric_names=names)
 
 
 def _hashes(suite: Suite, known: Mapping[str, str], store: FileStore) -> dict[str, str]:

@@ -164,7 +164,9 @@ def _united_source(
             tasks.setdefault(task["id"], task)
         hashes = {**run.record["content_hashes"], **hashes}
     manifest = {**manifest, "tasks": list(tasks.values())}
-    version = suite_version(parse_suite(manifest, limits=options.limits), content_hashes=hashes)
+    names = {choice["id"] for task in tasks.values() for choice in task["metrics"]}  # the runs had them
+    suite = parse_suite(manifest, limits=options.limits, metric_names=names)
+    version = suite_version(suite, content_hashes=hashes)
     changes |= {"version": version.version, "parts": version.parts, "content_hashes": hashes}
     return {"manifest": manifest, "changes": changes}
 

@@ -96,8 +96,8 @@ def test_what_one_side_lacks_is_one_sided_and_named() -> None:
     a, b = side(right(1, 1)), side(right(1, 1, first=1))
     assert changes(a, b) == {"s0": "only_a", "s1": "same", "s2": "only_b"}
     notes = compare(a, b=b, pairs=SELF).notes
-    assert "no counterpart in b: 1 samples of a (s0)" in notes
-    assert "no counterpart in a: 1 samples of b (s2)" in notes
+    assert "no counterpart in b: 1 calls of a, of samples s0" in notes
+    assert "no counterpart in a: 1 calls of b, of samples s2" in notes
 
 
 def test_a_failed_call_is_no_change_for_better_or_worse() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -335,3 +337,34 @@ def test_entries_of_metrics_keep_the_rules_of_a_manifest(request, of_suite: bool
 def test_its_options_are_those_of_a_run(run: ef.Run, given: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         run.rescore(manifest={"tasks": [task()]}, **given)
+
+
+def test_a_metric_that_is_not_registered_here_is_asked_for_or_replaced(run: ef.Run, tmp_path: Path) -> None:
+    @ef.metric("of_another_process")
+    def of_another_process(prediction: pl.Expr, targets: pl.Expr) -> pl.Expr:
+        return prediction.str.contains("two")
+
+    old = run.rescore(metrics=[of_another_process], out=tmp_path / "old")
+    script = """
+import sys
+from evalframe.errors import UnknownNameError
+from evalframe.runner import load
+
+old = load(sys.argv[1])
+for going_on in (
+    lambda: old.rescore(extract="number", out=sys.argv[2]),
+    lambda: old.extend("mock/rule_based", out=sys.argv[2]),
+):
+    try:
+        going_on()
+    except UnknownNameError as error:
+        print(error)
+print(old.rescore(metrics=["exact_match"]).record["status"])
+"""
+    said = subprocess.run(
+        [sys.executable, "-c", script, old.path, tmp_path / "never"], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert ["of_another_process of this run are not registered in this process; register them" in line
+            for line in said[:2]] == [True, True]  # fmt: skip
+    assert said[-1] == "complete"
+    assert not (tmp_path / "never").exists()
