@@ -21,18 +21,31 @@ def join_samples(
     """
     for frame, schema in ((generations, GENERATIONS), (answers, ANSWERS), (scores, SCORES), (rows, ROWS)):
         check(frame, schema)
-    headline = choose_metrics(scores, rows=rows, metric=None).select("task_id", "metric")
+    lazy = scan_samples(generations.lazy(), answers=answers.lazy(), scores=scores, rows=rows.lazy(), run_id=run_id)
+    return check(lazy.collect(engine="in-memory"), SAMPLES)
+
+
+def scan_samples(
+    generations: pl.LazyFrame, *, answers: pl.LazyFrame, scores: pl.DataFrame, rows: pl.LazyFrame, run_id: str
+) -> pl.LazyFrame:
+    """Join as ``join_samples`` does, and read of calls, answers and rows only what is collected in the end.
+
+    Frame in: GENERATIONS, ANSWERS and ROWS lazily; SCORES, which has no texts of prompts or replies.
+    Frame out: SAMPLES, lazily.
+    """
+    tasks = rows.select("task_id", "category", "metrics").unique("task_id", keep="first", maintain_order=True)
+    headline = choose_metrics(scores, rows=tasks.collect(engine="in-memory"), metric=None).select("task_id", "metric")
     main = scores.join(headline, on=["task_id", "metric"], how="semi", maintain_order="left")
     samples = (
         generations.join(rows, on=["task_id", "sample_index"], how="left", maintain_order="left")
         .join(answers, on=CALL_KEY, how="left", maintain_order="left")
-        .join(main.select(*CALL_KEY, "score", "fate", "correct", "detail"), on=CALL_KEY, how="left",
+        .join(main.lazy().select(*CALL_KEY, "score", "fate", "correct", "detail"), on=CALL_KEY, how="left",
               maintain_order="left")
-        .join(_wide(scores), on=CALL_KEY, how="left", maintain_order="left")
+        .join(_wide(scores).lazy(), on=CALL_KEY, how="left", maintain_order="left")
         .with_columns(run_id=pl.lit(run_id, pl.String))
     )  # fmt: skip
-    extra = [name for name in samples.columns if name not in SAMPLES.dtypes]
-    return check(samples.select(*SAMPLES.names, *extra), SAMPLES)
+    extra = [name for name in samples.collect_schema().names() if name not in SAMPLES.dtypes]
+    return samples.select(*SAMPLES.names, *extra)
 
 
 def _wide(scores: pl.DataFrame) -> pl.DataFrame:

@@ -13,9 +13,9 @@ import polars as pl
 
 from evalframe import calibrating, export, pairs, passing, slicing, spending, standings
 from evalframe.errors import UnknownNameError
-from evalframe.frames import Noted, empty
+from evalframe.frames import Noted, empty, listed
 from evalframe.groups import By
-from evalframe.joining import join_samples
+from evalframe.joining import join_samples, scan_samples
 from evalframe.registry import suggestion
 from evalframe.schemas import CALL_KEY, JUDGE_CALLS
 from evalframe.store import STORED, RunFolder
@@ -90,13 +90,15 @@ class Run:
         )
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Open a stored frame lazily (``samples`` is joined first).
+        """Open a stored frame lazily, or SAMPLES, of which only what is asked for is read.
 
         Raises:
             UnknownNameError: Lists the frames.
         """
         if name == "samples":
-            return self.samples.lazy()
+            generations, answers, rows = (self.folder.scan(part) for part in ("generations", "answers", "rows"))
+            run_id = self.record["run_id"]
+            return scan_samples(generations, answers=answers, scores=self.scores, rows=rows, run_id=run_id)
         if name not in STORED:
             raise UnknownNameError(f"a run has no frame {name!r}; {suggestion(name, [*STORED, 'samples'])}")
         return self.folder.scan(name)
@@ -134,9 +136,12 @@ class Run:
         return calibrating.reliability(self.scores, **{**frames, **options})
 
     def costs(self) -> pl.DataFrame:
-        """COSTS: calls, tokens, dollars and latency of each model."""
+        """COSTS: calls, tokens, dollars and latency of each model; calls of other runs cost what they did there."""
         columns = [*CALL_KEY, *spending.OF_CALLS]
-        return spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"))
+        found = spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"))
+        others = [parent["run_id"] for parent in self.record.get("derived_from", ())]
+        told = [f"calls that came from {listed(others)} are counted with what they cost there"] if others else []
+        return Noted.of(found, [*getattr(found, "notes", ()), *told])
 
     def compare(self, other: Run, **options: Any) -> pl.DataFrame:
         """COMPARISON: this run beside another, call by call: what was fixed, what was broken (``facing``)."""

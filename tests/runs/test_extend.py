@@ -139,6 +139,7 @@ def test_an_export_can_be_extended(suite, Counting, same_frames, tmp_path: Path)
 
 def test_costs_are_those_of_the_whole_run(suite, Counting) -> None:
     more = ef.run(suite(), Counting("one"), progress=False).extend([Counting("two")])
+    assert any("are counted with what they cost there" in note for note in more.costs().notes)
     assert more.costs().select("model_id", "total_tokens", "n_calls").rows() == [("one", 66, 6), ("two", 66, 6)]
 
 

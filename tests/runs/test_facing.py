@@ -78,3 +78,11 @@ def test_task_files_are_compared_row_by_row(fixtures: Path, tmp_path: Path) -> N
         a.compare(ef.run(other, "mock/rule_based", **options))
     assert len(caught.value.fault_records) == 1
     assert a.compare(a)["change"].unique().to_list() == ["same"]
+
+
+def test_samples_are_scanned_without_being_joined_whole(suite, Counting) -> None:
+    run = ef.run(suite("a", "b", metadata={"page": 1}), [Counting("x", fails="1"), Counting("y")], progress=False)
+    lazy = run.scan("samples")
+    assert lazy.select("sample_id", "score").collect().height == 24
+    assert "samples" not in run.__dict__
+    assert lazy.collect().equals(run.samples)
