@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import evalframe as ef
@@ -86,3 +87,42 @@ def test_samples_are_scanned_without_being_joined_whole(suite, Counting) -> None
     assert lazy.select("sample_id", "score").collect().height == 24
     assert "samples" not in run.__dict__
     assert lazy.collect().equals(run.samples)
+
+
+def test_differences_follow_from_the_exported_frames(suite, Counting, tmp_path: Path) -> None:
+    class Wavering(Counting):
+        """Wrong, or down, in its second repeat."""
+
+        def generate(self, prompt, task):
+            fails, wrong = self.fails, self.wrong
+            if task.repeat == 0:
+                self.fails, self.wrong = "", ""
+            try:
+                return super().generate(prompt, task)
+            finally:
+                self.fails, self.wrong = fails, wrong
+
+    options = {"repeats": 2, "generation": {"temperature": 1}, "parallel": False, "progress": False}
+    a = ef.run(suite("a", "b"), Wavering("x", wrong="1 2 3", fails="4"), **options)
+    b = ef.run(suite("a", "b"), Wavering("x", wrong="2 5"), task_ids=["a"], **options)
+    b = ef.concat([b, ef.run(suite("a", "b"), Wavering("x", fails="0 1 2"), task_ids=["b"], **options)])
+    means = []
+    for name, run in (("a", a), ("b", b)):
+        folder = run.to_parquet(tmp_path / name)
+        scores = pl.read_parquet(folder / "scores/*.parquet").filter(pl.col("score").is_not_null())
+        found: dict[tuple[str, int], list[float]] = {}
+        for task, index, score in scores.select("task_id", "sample_index", "score").iter_rows():
+            found.setdefault((task, index), []).append(score)
+        means.append({key: sum(values) / len(values) for key, values in found.items()})
+    tasks = [
+        [means[1][key] - means[0][key] for key in means[0].keys() & means[1].keys() if key[0] == task] for task in "ab"
+    ]
+    expected = sum(sum(task) / len(task) for task in tasks) / 2
+    row = a.differences(b).to_dicts()[0]
+    assert row["diff_mean"] == pytest.approx(expected, abs=1e-9)
+    assert row["diff_mean"] == pytest.approx(row["mean_b"] - row["mean_a"], abs=1e-9)
+    turned = b.differences(a).to_dicts()[0]
+    assert turned["diff_mean"] == pytest.approx(-expected, abs=1e-9)
+    assert (turned["ci_lo"], turned["ci_hi"]) == pytest.approx((-row["ci_hi"], -row["ci_lo"]), abs=1e-9)
+    assert (turned["n_fixed"], turned["n_broken"]) == (row["n_broken"], row["n_fixed"])
+    assert row["n_unscored"] == turned["n_unscored"] == 5
