@@ -21,7 +21,7 @@ from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_by_task
 from evalframe.jsontext import clean, dumps, loads
 from evalframe.manifest.suite import Suite, parse_suite
-from evalframe.manifest.version import WHOLE_TASK, SuiteVersion, differing_parts, file_ids, suite_version
+from evalframe.manifest.version import WHOLE_TASK, differing_parts, file_ids, suite_version
 from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions, option_faults
 from evalframe.planning import check_built, rows_version
@@ -190,7 +190,9 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     check_built(suite)
     version = suite_version(suite, content_hashes=hashes)
     there = run_parts(run)
-    _refuse_other_samples(there, version)
+    # tasks of its suite that the run was not asked for (task_ids) are not scored, whatever the manifest says of them
+    idle = run.record["parts"].keys() - there.keys()
+    _refuse_other_samples(there, {task: parts for task, parts in version.parts.items() if task not in idle})
     lacking = sorted(set(there) - set(version.parts))
     differing = [part for part in differing_parts(there, version) if part[1] != WHOLE_TASK]
     rows = pl.concat(
@@ -206,8 +208,8 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     return _Definition(check(rows, ROWS), suite.to_manifest(), changes, differing, notes)
 
 
-def _refuse_other_samples(there: Mapping[str, Mapping[str, str]], version: SuiteVersion) -> None:
-    parts = differing_parts(there, version)
+def _refuse_other_samples(there: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]]) -> None:
+    parts = differing_parts(there, given)
     new = [(task, part) for task, part in parts if part == WHOLE_TASK and task not in there]
     refuse(
         [*of_samples(parts), *new],

@@ -368,3 +368,24 @@ print(old.rescore(metrics=["exact_match"]).record["status"])
             for line in said[:2]] == [True, True]  # fmt: skip
     assert said[-1] == "complete"
     assert not (tmp_path / "never").exists()
+
+
+def test_a_run_of_some_tasks_of_its_suite_is_scored_anew(write_jsonl, tmp_path: Path, monkeypatch) -> None:
+    write_jsonl(QUESTIONS)
+    monkeypatch.chdir(tmp_path)
+    whole = {"tasks": [task(), task(id="more")]}
+    run = ef.run(whole, Counting(), task_ids=["sums"], progress=False)
+    number = {"output_extraction": {"type": "number"}}
+    by_manifest = run.rescore(manifest={"tasks": [task(**number), task(id="more", prompt_template="?", **number)]})
+    for again in (run.rescore(extract="number"), by_manifest):
+        assert again.rows["task_id"].unique().to_list() == ["sums"]
+        assert run.compare(again).notes[-1] == "not the same extraction in: sums"
+    with pytest.raises(VersionMismatch, match="task new: only one of the runs has this task"):
+        run.rescore(manifest={"tasks": [task(), task(id="new")]})
+    assert run.rescore(extract="number").extend([counting_as("z")], progress=False).generations.height == 6
+
+
+def counting_as(name: str) -> Counting:
+    model = Counting()
+    model.model_id = name
+    return model
