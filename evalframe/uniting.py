@@ -133,10 +133,10 @@ def _check_calls(runs: Sequence[Run], places: Sequence[pl.DataFrame]) -> None:
 
 
 def _most_repeats(runs: Sequence[Run]) -> int | dict[str, int]:
+    """Give the most repeats of each task; by task id where they are not one number, since categories may differ."""
     given = [run.record["options"]["repeats"] for run in runs]
-    if all(one == given[0] for one in given):
-        same: int | dict[str, int] = given[0]
-        return same
+    if isinstance(given[0], int) and all(one == given[0] for one in given):
+        return given[0]
     counted = pl.concat(
         run.rows.select("task_id").with_columns(repeats_of(run.rows, repeats))
         for run, repeats in zip(runs, given, strict=True)

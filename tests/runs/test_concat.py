@@ -193,3 +193,14 @@ def test_where_to_write_is_looked_at_first(suite, Counting) -> None:
     runs = [ef.run(suite(), Counting(name), progress=False) for name in "ab"]
     with pytest.raises(OptionError, match="out: True is no folder"):
         ef.concat(runs, out=True)
+
+
+def test_repeats_of_a_category_stay_those_of_the_calls_when_the_category_goes(suite, Counting) -> None:
+    options = {"generation": {"temperature": 1}, "progress": False, "repeats": {"qa": 2}}
+    first, second = suite("a", "b"), suite("a")
+    first["tasks"][0]["type"] = "math"
+    a, b = ef.run(first, Counting("one"), **options), ef.run(second, Counting("two"), **options)
+    both = ef.concat([a, b], across_versions=True)
+    assert both.record["options"]["repeats"] == {"a": 2, "b": 2}
+    calls = both.generations.filter(pl.col("status") == "completed").group_by("model_id", "task_id").len()
+    assert sorted(calls.iter_rows()) == [("one", "a", 6), ("one", "b", 12), ("two", "a", 12)]
