@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import polars as pl
 from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent.parent.parent / "notebooks"
@@ -28,12 +29,13 @@ def executed(path: Path, *, folder: Path = FOLDER) -> Any:
         resources={"metadata": {"path": str(folder)}},
     )  # fmt: skip
     client.execute()
+    notebook.metadata["polars"] = pl.__version__  # how tables are printed
     return clean(notebook)
 
 
 def clean(notebook: Any) -> Any:
     """Take out what differs from one execution to the next."""
-    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.metadata = nbformat.from_dict({**METADATA, "polars": notebook.metadata.get("polars")})
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number:02d}"
         cell.metadata = nbformat.from_dict({})

@@ -25,8 +25,10 @@ def test_a_notebook_shows_what_is_committed(path: Path, folder: Path) -> None:
     committed = nbformat.read(path, as_version=4)
     found = executed(path, folder=folder)
     assert not complaints(found)
-    assert shown(found) == shown(committed), "write it as it is now: make notebooks"
     assert any(shown(found))
+    if found.metadata["polars"] != committed.metadata["polars"]:  # it prints tables in another way
+        pytest.skip("the outputs were written with another polars: make notebooks writes them as they are now")
+    assert shown(found) == shown(committed), "write it as it is now: make notebooks"
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
@@ -38,5 +40,5 @@ def test_a_committed_notebook_is_clean(path: Path) -> None:
     assert json.loads(text) == json.loads(nbformat.writes(clean(notebook)))
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     assert counts == list(range(1, len(counts) + 1))
-    for unwanted in ("/tmp/", str(Path.home()), "Traceback", "Warning"):
+    for unwanted in ("/tmp/", f"{Path.home()}/", "Traceback", "Warning"):
         assert unwanted not in text
