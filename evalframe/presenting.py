@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from evalframe.result import Run
 
 MOST_MODELS = 5  # that the text lists
+MOST_CHARS = 60  # of a model's name in it
 MOST_CALLS = 200_000  # of a run whose means are shown: beyond, a glance would cost seconds
 _FATES = ("scored", "unparsed", "failed", "grader_error", "skipped")
 
@@ -67,14 +68,17 @@ def _lines(run: Run, *, means: bool = True) -> list[str]:
 def _means(run: Run) -> list[str]:
     # one resample: the intervals are not shown, because they may take seconds
     board = run.leaderboard(n_resamples=1).select("model_id", "mean_score")
-    width = max((len(name) for name in board["model_id"].head(MOST_MODELS)), default=0)
-    lines = [
-        f"    {name:<{width}}  {'-' if mean is None else f'{mean:.3f}'}"
-        for name, mean in board.head(MOST_MODELS).iter_rows()
-    ]
+    shown = [(_one_line(name), mean) for name, mean in board.head(MOST_MODELS).iter_rows()]
+    width = max((len(name) for name, _ in shown), default=0)
+    lines = [f"    {name:<{width}}  {'-' if mean is None else f'{mean:.3f}'}" for name, mean in shown]
     if more := board.height - len(lines):
         lines.append(f"    and {more} more")
     return lines
+
+
+def _one_line(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= MOST_CHARS else f"{line[: MOST_CHARS - 1]}…"
 
 
 def _is_there(run: Run) -> bool:

@@ -40,6 +40,12 @@ def test_a_notebook_shows_the_leaderboard_and_escapes_names(fixtures: Path) -> N
     assert "<b>&" not in html
 
 
+def test_a_long_name_of_two_lines_is_one_short_line(fixtures: Path) -> None:
+    model = ef.from_callable("a\nb" + "c" * 100, lambda prompt: "1")
+    lines = repr(ef.run(fixtures / "suite.json", model, out=False, progress=False)).splitlines()
+    assert lines[1].startswith(f"    a b{'c' * 56}…  0.")
+
+
 def test_a_partial_run_says_how_to_go_on(run: ef.Run) -> None:
     run.folder.update_record(status="partial")
     text = repr(ef.Run(run.folder))
