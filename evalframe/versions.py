@@ -80,8 +80,9 @@ def part_notes(parts: Iterable[Part]) -> Iterator[str]:
 def naming_notes(a: Run, b: Run) -> list[str]:
     """Say it where the samples of two runs were named in two ways, so that none of them meet."""
     words = [run.record["options"]["sample_ids"] for run in (a, b)]
-    ids = [run.rows.select("task_id", "sample_id") for run in (a, b)]
-    if words[0] == words[1] or ids[0].join(ids[1], on=ids[0].columns, how="semi").height:
+    ids, others = (run.rows.select("task_id", "sample_id") for run in (a, b))
+    of_both = ids.join(others, on="task_id", how="semi")
+    if words[0] == words[1] or of_both.is_empty() or of_both.join(others, on=ids.columns, how="semi").height:
         return []
     return [f"no sample of one run is in the other: they were named by sample_ids={words[0]!r} and {words[1]!r}"]
 

@@ -158,6 +158,9 @@ def test_samples_that_were_named_in_two_ways_are_not_doubled_unasked(suite, Coun
     with pytest.raises(OptionError, match=r"sample_ids='auto' and 'content'; run again with one.*across_versions"):
         ef.concat([a, b], out=tmp_path / "never")
     assert not (tmp_path / "never").exists()
+    named = [ef.run(suite("s", "t"), Counting("x"), sample_ids=word, task_ids=[task], progress=False)
+             for task, word in (("s", "auto"), ("t", "content"))]  # fmt: skip
+    assert ef.concat(named).record["status"] == "complete"  # they have no task in common
     both = ef.concat([a, b], across_versions=True)
     assert both.rows.height == 12
     assert any("named by sample_ids='auto' and 'content'" in note for note in both.leaderboard().notes)
