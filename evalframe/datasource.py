@@ -207,5 +207,7 @@ def _example(option: str, names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str], most: int = 20) -> str:
+    if not names:
+        return "no record from which fields could be read"
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return f"the fields {', '.join(map(repr, names[:most]))}{more}"

@@ -80,7 +80,7 @@ def field_names(path: Path, *, sought: Collection[str]) -> list[str]:
     Nothing is read where none is sought. Lines that are no object have no fields.
 
     Raises:
-        DatasetError: The file can not be read.
+        DatasetError: The file can not be read, or no line is an object.
     """
     path, names = Path(path), dict[str, None]()
     missing = set(sought)
@@ -98,6 +98,8 @@ def field_names(path: Path, *, sought: Collection[str]) -> list[str]:
             missing -= names.keys()
             if not missing:
                 break
+    if not names:
+        read_records(path)  # says what is wrong with its lines
     return list(names)
 
 

@@ -300,3 +300,9 @@ def test_a_killed_run_on_data_resumes_without_the_data(tmp_path: Path) -> None:
     assert sorted(calls.read_text().splitlines()) == sorted(f"Say {i}" for i in range(20)), "each call once"
     assert done.record["status"] == "complete"
     assert done.leaderboard()["mean_score"].to_list() == [1.0]
+
+
+def test_a_file_without_a_readable_record_has_its_lines_named(write_jsonl) -> None:
+    path = write_jsonl(['{"question": ', "[1]"])
+    with pytest.raises(DatasetError, match=r"(?s)rows.jsonl:1:.*rows.jsonl:2:1: is a list"):
+        ef.run(path, adding(), prompt="question", targets="answer", metrics="f1", progress=False, out=False)
