@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from evalframe.adapters.replay import Replay
+from evalframe.frames import listed
 from evalframe.manifest.generation import GenerationSettings
 from evalframe.models import Model
 from evalframe.options import RunOptions
+from evalframe.registry import METRICS
 
 
 class SettingWarning(UserWarning):
@@ -53,6 +55,31 @@ def warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOpti
                 f"run, the first: {example}; the run's tasks: {theirs}",
                 SettingWarning, stacklevel=3,
             )  # fmt: skip
+
+
+def target_notes(rows: pl.DataFrame) -> list[str]:
+    """Say which samples can not be right, because there is nothing to compare an answer with.
+
+    Args:
+        rows: ROWS.
+    """
+    compares = {name for name in METRICS.names() if METRICS.get(name).needs_target}
+    ids = rows.select("task_id", pl.col("metrics").list.eval(pl.element().struct.field("id"))).unique()
+    tasks = {task for task, names in ids.iter_rows() if not compares.isdisjoint(names)}
+    said = pl.col("targets").list.eval(pl.element().str.strip_chars() != "").list.any()
+    blank = rows.filter(pl.col("task_id").is_in(tasks), ~said.fill_null(False))
+    return [
+        f"{named.height} of {n} samples of {task} have an empty target, and metrics that compare with it count them as "
+        f"wrong: {listed(named['sample_id'].to_list())}; fill the targets, or drop these rows"
+        for (task,), named in blank.group_by("task_id", maintain_order=True)
+        if (n := rows.filter(pl.col("task_id") == task).height)
+    ]
+
+
+def warn_of(notes: Sequence[str]) -> None:
+    """Say what the figures of the run will say too."""
+    for note in notes:
+        warnings.warn(note, SettingWarning, stacklevel=3)
 
 
 def _most_repeats(options: RunOptions) -> int:

@@ -11,6 +11,7 @@ import polars as pl
 
 from evalframe import prompts
 from evalframe.adapters import CallFailed, Generation, TaskSpec
+from evalframe.advice import target_notes, warn_of
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.data.frames_in import read_table
 from evalframe.data.tables import Table, content_hash
@@ -130,7 +131,10 @@ def evaluate(
     model_ids = calls["model_id"].unique(maintain_order=True).to_list()
     options = replace(options, repeats=int(calls.select(pl.col("repeat").max() + 1).item()))
     models = [Model(Elsewhere(name)) for name in model_ids]
-    folder = begin_run(plan, kind="suite", options=options, settings=parse_generation(None), models=models)
+    notes = target_notes(plan.rows)
+    warn_of(notes)
+    settings = parse_generation(None)
+    folder = begin_run(plan, kind="suite", options=options, settings=settings, models=models, notes=notes)
     task_id = suite.tasks[0].id
     with folder.locked():
         with Journal.open(folder.journal_path) as journal:

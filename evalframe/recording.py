@@ -72,14 +72,25 @@ def environment() -> dict[str, Any]:
 
 
 def begin_run(
-    plan: Plan, *, kind: str, options: RunOptions, settings: GenerationSettings, models: Sequence[Model]
+    plan: Plan,
+    *,
+    kind: str,
+    options: RunOptions,
+    settings: GenerationSettings,
+    models: Sequence[Model],
+    notes: Sequence[str] = (),
 ) -> RunFolder:
-    """Make the folder of a new run, with all in it that is known before the first call."""
+    """Make the folder of a new run, with all in it that is known before the first call.
+
+    ``notes`` are what a reader of its figures must know.
+    """
     folder = new_folder(options.out)
     Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
     folder.write("rows", plan.rows)
     folder.write_manifest(plan.manifest)
     record = new_record(plan, kind=kind, options=options, settings=settings, models=models)
+    if notes:
+        record["notes"] = list(notes)
     folder.write_record({**record, "run_id": run_id_of(folder), "rows_digest": digest(folder)})
     return folder
 

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from evalframe.advice import warn_of_idle, warn_of_repeats, warn_of_unused
+from evalframe.advice import target_notes, warn_of, warn_of_idle, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
@@ -79,9 +79,11 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     warn_of_repeats(settled, settings)
     warn_of_idle(settings)
     warn_of_unused(resolved, plan.rows, settled)
+    notes = target_notes(plan.rows)
+    warn_of(notes)
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"
-    folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved)
+    folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved, notes=notes)
     return execute(folder, [model.adapter for model in resolved], settled, settings, stop=stop)
 
 

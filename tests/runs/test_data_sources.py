@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,11 +19,13 @@ import polars as pl
 import pytest
 
 import evalframe as ef
+from evalframe.advice import SettingWarning
 from evalframe.errors import DatasetError, OptionError, TaskFileError
 from evalframe.generate.journal import Journal
 from evalframe.manifest.suite import parse_suite
 from evalframe.options import RunOptions
 from evalframe.prompts import MissingFieldWarning
+from evalframe.registry import METRICS
 
 ROWS = [
     {"id": f"q{i}", "question": f"{i} + {i} =", "answer": str(2 * i), "subject": "even" if i % 2 == 0 else "odd",
@@ -194,6 +197,30 @@ def test_a_field_in_no_row_warns_or_is_refused() -> None:
         ef.run(ROWS, adding(), **{**ASKED, "prompt": "{{qestion}} 1 + 1 ="})
     with pytest.raises(DatasetError, match="did you mean 'question'"):
         ef.run(ROWS, adding(), **{**ASKED, "prompt": "{{qestion}}", "on_missing": "error"})
+
+
+def test_samples_without_a_target_are_named_before_a_call_and_beside_the_figures() -> None:
+    lacking = [{**ROWS[0], "answer": None}, {**ROWS[1], "answer": " "}, *ROWS[2:]]
+    said = r"2 of 6 samples of data have an empty target.*wrong: q0, q1; fill the targets, or drop these rows"
+    with pytest.warns(SettingWarning, match=said):
+        run = ef.run(lacking, adding(), **ASKED)
+    assert any(re.match(said, note) for note in run.leaderboard().notes)
+    assert any(re.match(said, note) for note in run.extend("mock/noisy", progress=False).leaderboard().notes)
+    with pytest.warns(SettingWarning, match=said):
+        ef.evaluate(lacking, prediction="question", targets="answer", metrics=["f1"], sample_id="id")
+
+
+def test_a_metric_that_compares_with_nothing_needs_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(METRICS, "_entries", dict(METRICS._entries))
+
+    @ef.metric("short_reply", range=(0, 1), needs_target=False)
+    def short_reply(prediction: pl.Expr, targets: pl.Expr) -> pl.Expr:
+        """Score 1 for a short reply."""
+        return (prediction.str.len_chars() <= 10).cast(pl.Float64)
+
+    lacking = [{**row, "answer": None} for row in ROWS]
+    run = ef.run(lacking, adding(), **{**ASKED, "metrics": ["short_reply"]})
+    assert "notes" not in run.record
 
 
 def test_options_of_runs_hold_for_data() -> None:
