@@ -154,8 +154,8 @@ def _in_order(a: Side, b: Side, metric: str | None) -> tuple[Side, Side, list[st
     if (other := both.filter(pl.col("metric") != pl.col("metric_b"))).height:
         task, one, two = other.select("task_id", "metric", "metric_b").row(0)
         raise OptionError(
-            f"{other.height} tasks are ranked by another metric in the second run, the first: {task} ({one}, then "
-            f"{two}); name one that both have with metric="
+            f"tasks are ranked by another metric in the second run: {task} ({one}, then {two})"
+            f"{f' and {other.height - 1} more' if other.height > 1 else ''}; name one that both have with metric="
         )
     notes = []
     turned = both.filter(pl.col("higher_is_better") != pl.col("higher_is_better_b"))["task_id"].to_list()

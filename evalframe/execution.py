@@ -135,6 +135,7 @@ def adapters_again(
             lost.append(name)
     if lost:
         raise AdapterError(
-            f"models that were given as objects have calls to make: {', '.join(lost)}; hand them in again, as in [...]"
+            f"models that were given as objects have calls to make: {', '.join(lost)}; hand them in again, with the "
+            f"same model_id: models=[{', '.join(lost)}]"
         )
     return adapters

@@ -117,9 +117,10 @@ def _replies(frame: Any) -> pl.DataFrame:
         texts = [None if text is None else clean(text) for text in frame]
         frame = pl.DataFrame({"output_text": texts}, schema={"output_text": pl.String})
     if not isinstance(frame, pl.DataFrame):
+        of_pandas = type(frame).__module__.startswith("pandas")
         raise OptionError(
             f"extract: {type(frame).__name__} is no frame; give a polars frame with output_text, a Series, or a list "
-            "of texts"
+            f"of texts{'; polars.from_pandas(…) makes one' if of_pandas else ''}"
         )
     if "output_text" not in frame.columns:
         near = suggestion("output_text", frame.columns)

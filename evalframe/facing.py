@@ -89,7 +89,7 @@ def _checked(a: Run, b: Any) -> list[str]:
     refuse(
         of_samples(parts),
         what="the samples of these runs are not the same",
-        remedy="compare runs on the same data and prompts",
+        remedy="compare runs on the same data and prompts: the same records in the same order, with the same fields",
     )
     return [*part_notes(parts), *naming_notes(a, b)]
 

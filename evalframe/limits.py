@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalframe.errors import Fault, OptionError
+from evalframe.reprs import Telling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The one table of numbers. Pairs are (lowest, highest) allowed values.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Limits(Telling):
+    """The one table of numbers. It shows those that are not the default; ``dataclasses.asdict(limits)`` gives all.
 
     >>> Limits(concurrency=256).concurrency
     256

@@ -143,7 +143,9 @@ def _with_counts(board: pl.DataFrame, problems: pl.DataFrame, k: int) -> pl.Data
 def _notes(figures: pl.DataFrame, left_out: Sequence[str]) -> Iterator[str]:
     lacking = figures.filter(pl.col("n_undefined") > 0).group_by("k").agg(pl.col("n_undefined").sum()).sort("k")
     for k, count in lacking.iter_rows():
-        yield f"k = {k}: {count} problems (over all models) have fewer than {k} scored repeats and are in no mean"
+        few = "no scored repeat" if k == 1 else f"fewer than {k} scored repeats"
+        verbs = ("problem", "has", "is") if count == 1 else ("problems", "have", "are")
+        yield f"k = {k}: {count} {verbs[0]} (over all models) {verbs[1]} {few} and {verbs[2]} in no mean"
     if left_out:
         more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
         yield f"left out, because their metric does not say what is correct: {', '.join(left_out[:5])}{more}"

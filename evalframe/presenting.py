@@ -59,7 +59,10 @@ def _lines(run: Run, *, means: bool = True) -> list[str]:
         lines += _means(run)
     lost = sum(counts[1:])
     failures = f".failures() ({lost})" if lost else ".failures()"
-    lines.append(f"  next: .leaderboard(), .pairwise(), .slice(by), {failures}, .samples, .rescore(…), .extend(…)")
+    again = ".rerun_failed(…), " if counts[_FATES.index("failed")] else ""
+    lines.append(
+        f"  next: .leaderboard(), .pairwise(), .slice(by), {failures}, {again}.samples, .rescore(…), .extend(…)"
+    )
     if record["status"] == "partial":
         lines.append(f"  {counts[-1]} calls were not made; go on with: {_go_on(run)}")
     return [*lines, f"  {run.path}"]

@@ -63,7 +63,8 @@ class RunFolder:
         try:
             record: dict[str, Any] = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            there = "there is no such folder" if not self.path.is_dir() else "it has no run.json"
+            there = "it has no run.json" if self.path.is_dir() else "there is no such folder"
+            there = "it is a file" if self.path.is_file() else there
             raise RunFolderError(f"{self.path} holds no run: {there}; give the folder that run() wrote") from None
         except ValueError as error:
             raise RunFolderError(f"{file} is damaged: {error}") from None

@@ -88,7 +88,7 @@ def _check_runs(runs: Sequence[Run]) -> None:
     if not isinstance(runs, Sequence) or not all(isinstance(run, Run) for run in runs):
         raise OptionError("concat takes a list of runs, as in evalframe.concat([a, b])")
     if len(runs) < 2:
-        raise OptionError(f"{len(runs)} runs: there is nothing to put together; give two or more")
+        raise OptionError(f"nothing to put together: {len(runs)} run{'' if len(runs) == 1 else 's'}; give two or more")
     if len({run.record["kind"] for run in runs}) > 1:
         raise OptionError("a run of a suite and a run of task files can not be one run; compare their leaderboards")
 

@@ -32,7 +32,7 @@ STOREYS = {
 
 # within a storey: room -> rooms of the same storey that it may import
 NEIGHBOURS = {
-    "limits": {"errors"},
+    "limits": {"errors", "reprs"},
     "frames": {"disk"},
     "metrics": {"extractors"},
     "units": {"headlines"},

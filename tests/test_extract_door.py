@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -64,7 +65,7 @@ def test_empty_texts() -> None:
         (pl.DataFrame({"outputtext": TEXTS}), "number", "did you mean 'outputtext'|rename one"),
         (pl.DataFrame({"output_text": [1]}), "number", r"cast it: .cast\(pl.String\)"),
         ([1], "number", "give texts, and None for none"), ("text", "number", "give a polars frame"),
-        (5, "number", "give a polars frame"),
+        (5, "number", "give a polars frame"), (pd.Series(TEXTS), "number", r"polars.from_pandas\(…\) makes one"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said(frame: Any, config: Any, words: str) -> None:

@@ -32,6 +32,20 @@ def test_a_run_says_how_it_went_and_what_comes_next(run: ef.Run) -> None:
     assert text.endswith(str(run.path))
 
 
+def test_failed_calls_can_be_made_again(fixtures: Path) -> None:
+    run = ef.run(fixtures / "suite.json", ef.from_callable("down", lambda prompt: 1 / 0), out=False, progress=False)
+    assert ".failures() (20), .rerun_failed(…)" in repr(run)
+
+
+def test_a_run_without_failed_calls_offers_no_calls_again(run: ef.Run) -> None:
+    assert "rerun_failed" not in repr(run)
+
+
+def test_limits_show_what_is_not_the_default() -> None:
+    assert repr(ef.Limits()) == "Limits()"
+    assert repr(ef.Limits(models=30)) == "Limits(models=30)"
+
+
 def test_a_notebook_shows_the_leaderboard_and_escapes_names(fixtures: Path) -> None:
     model = ef.from_callable("<b>&", lambda prompt: "1")
     html = ef.run(fixtures / "suite.json", model, out=False, progress=False)._repr_html_()

@@ -161,7 +161,8 @@ def _from_datasets(source: Any) -> FrameTable:
     kind = type(source).__name__
     if kind in ("DatasetDict", "IterableDatasetDict"):
         splits = ", ".join(map(repr, source))
-        raise OptionError(f"a {kind} is several data sets; give one of its splits ({splits}), as in data['test']")
+        one = "test" if "test" in source else next(iter(source), "test")
+        raise OptionError(f"a {kind} is several data sets; give one of its splits ({splits}), as in data[{one!r}]")
     if kind == "IterableDataset":
         raise OptionError("an IterableDataset has no end that is known; give its first rows: list(data.take(1000))")
     frame: pl.DataFrame = source.with_format("polars")[:]

@@ -77,6 +77,8 @@ def test_a_dataset_of_the_hub_library_honours_its_selection_and_has_nulls_for_na
     both = datasets.DatasetDict({"train": whole, "test": whole})
     with pytest.raises(OptionError, match=r"one of its splits \('train', 'test'\), as in data\['test'\]"):
         read_table(both)
+    with pytest.raises(OptionError, match=r"one of its splits \('train'\), as in data\['train'\]"):
+        read_table(datasets.DatasetDict({"train": whole}))
     with pytest.raises(OptionError, match=r"give its first rows: list\(data.take\(1000\)\)"):
         read_table(whole.to_iterable_dataset())
     assert texts_of(list(whole.to_iterable_dataset().take(1))) == ['{"q":"0","x":0.0,"tags":["a"]}']

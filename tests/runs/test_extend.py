@@ -45,7 +45,7 @@ def test_a_run_without_failures_has_nothing_to_rerun(suite, Counting) -> None:
 
 def test_a_model_that_must_be_called_is_asked_for(suite, Counting) -> None:
     run = ef.run(suite(), [Counting("a", fails="1"), Counting("b")], progress=False)
-    with pytest.raises(AdapterError, match=r"objects have calls to make: a; hand them in again"):
+    with pytest.raises(AdapterError, match=r"objects have calls to make: a; hand them in again.*models=\[a\]"):
         run.rerun_failed()
     with pytest.raises(OptionError, match="strange: no model of this run, which has a, b"):
         run.rerun_failed([Counting("strange")])

@@ -140,3 +140,6 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
         ef.load(tmp_path / "nowhere")
     with pytest.raises(RunFolderError, match=r"it has no run.json"):
         ef.load(tmp_path)
+    (tmp_path / "envelope.json").write_text("{}")
+    with pytest.raises(RunFolderError, match=r"envelope.json holds no run: it is a file"):
+        ef.load(tmp_path / "envelope.json")
