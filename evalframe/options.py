@@ -15,6 +15,7 @@ from evalframe.errors import EvalframeError, Fault, NotBuiltError, OptionError
 from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
 from evalframe.jsontext import clean, dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.generation import GenerationSettings
 from evalframe.manifest.ranges import metadata_faults
 from evalframe.registry import suggestion
 from evalframe.reprs import Telling
@@ -94,7 +95,7 @@ class RunOptions(Telling):
             raise NotBuiltError(f"this version does not have the option {', '.join(later)} yet; leave it out")
         known = [option.name for option in dataclasses.fields(cls)]
         faults = [
-            Fault(name, "unknown_option", "there is no such option", suggestion(name, known))
+            Fault(name, "unknown_option", "there is no such option", _meant(name, known))
             for name in given
             if name not in known
         ]
@@ -142,6 +143,29 @@ class RunOptions(Telling):
         return cls.of({**recorded, "limits": Limits(**recorded["limits"])})
 
 
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Say what an unknown option may have meant: what other libraries call options, too, has its place here."""
+    if name in GenerationSettings.model_fields:
+        return f'how a model is asked goes into one option: generation={{"{name}": …}}'
+    if name in GenerationSettings.foreign_keys:
+        return (
+            f"how a model is asked goes into one option, generation={{…}}: {GenerationSettings.foreign_keys[name][2]}"
+        )
+    return next((remedy for names, remedy in _ELSEWHERE.items() if name in names), "") or suggestion(name, known)
+
+
+_ELSEWHERE = {
+    ("limit", "max_samples", "num_samples", "n_samples", "head"): "write max_samples_per_task=…",
+    ("fewshot", "few_shot", "num_fewshot", "n_shot"): "few-shot examples are a part of the tasks of a suite manifest",
+    ("n", "n_repeats", "num_repeats", "epochs"): "write repeats=…",
+    ("workers", "max_workers", "n_jobs", "num_workers", "max_concurrency"): "write concurrency=…",
+    ("output_dir", "output", "folder", "path"): "write out=…",
+    ("template", "prompt_template"): "write prompt=…",
+    ("verbose",): "write progress=…",
+    ("model", "models"): "models are the second argument, one or a list",
+}
+
+
 def option_faults(options: RunOptions) -> list[Fault]:
     """Name every bad value of some options."""
     if not isinstance(options.limits, Limits):
@@ -163,6 +187,8 @@ def option_faults(options: RunOptions) -> list[Fault]:
         if getattr(options, name) not in words:
             allowed = ", ".join(map(repr, words))
             faults.append(Fault(name, "bad_value", f"{getattr(options, name)!r} is none of {allowed}"))
+    if options.prompt == "":
+        faults.append(Fault("prompt", "empty", "is empty: every prompt would be", 'write one, as in "Q: {{question}}"'))
     if options.task_ids is not None:
         faults += _texts("task_ids", options.task_ids)
     if options.out is True or not isinstance(options.out, str | os.PathLike | bool | None):

@@ -52,10 +52,10 @@ def _lines(run: Run, *, means: bool = True) -> list[str]:
     shown = ", ".join(f"{n} {fate}" for fate, n in zip(_FATES, counts, strict=True) if n) or "nothing to rank"
     n_tasks = run.task_metrics["task_id"].n_unique()
     n_models = len(record["models"])
-    lines = [
-        f"{title}: {n_models} model{_s(n_models)} x {n_tasks} task{_s(n_tasks)}, {_n_calls(run)} calls ({shown})",
-    ]
-    if means and _n_calls(run) <= MOST_CALLS:
+    n_calls = _n_calls(run)
+    size = f"{n_models} model{_s(n_models)} x {n_tasks} task{_s(n_tasks)}, {n_calls} call{_s(n_calls)}"
+    lines = [f"{title}: {size} ({shown})"]
+    if means and n_calls <= MOST_CALLS:
         lines += _means(run)
     lost = sum(counts[1:])
     failures = f".failures() ({lost})" if lost else ".failures()"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,8 @@ from evalframe.joining import join_samples, scan_samples
 from evalframe.registry import suggestion
 from evalframe.schemas import CALL_KEY, JUDGE_CALLS
 from evalframe.store import STORED, RunFolder
+
+Out = str | os.PathLike[str] | bool | None
 
 # what figures need of the generations: everything but the texts
 FIGURES = (
@@ -104,14 +106,20 @@ class Run:
         return self.folder.scan(name)
 
     def leaderboard(self, *, by: By | None = None, **options: Any) -> pl.DataFrame:
-        """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames; with ``by`` SLICES, as ``slice`` gives them."""
+        """LEADERBOARD: ``evalframe.leaderboard`` on this run's frames; with ``by`` SLICES, as ``slice`` gives them.
+
+        Options: ``metric``, ``weighting``, ``cluster``, ``failures``, ``common``, ``ties``, ``n_resamples``, ``seed``.
+        """
         if by is not None:
             return self.slice(by, **options)
         frames = {"rows": self.rows, "generations": self._figures, "task_metrics": self.task_metrics}
         return self._noted(standings.leaderboard(self.scores, **{**frames, **self._with(options)}))
 
     def pairwise(self, **options: Any) -> pl.DataFrame:
-        """PAIRWISE: ``evalframe.pairwise`` on this run's frames."""
+        """PAIRWISE: ``evalframe.pairwise`` on this run's frames; ``diff_mean`` is model_a minus model_b.
+
+        Options: ``metric``, ``weighting``, ``cluster``, ``n_resamples``, ``seed``.
+        """
         return pairs.pairwise(self.scores, rows=self.rows, **self._with(options))
 
     def slice(self, by: By, **options: Any) -> pl.DataFrame:
@@ -143,35 +151,53 @@ class Run:
         told = [f"calls that came from {listed(others)} are counted with what they cost there"] if others else []
         return Noted.of(found, [*getattr(found, "notes", ()), *told])
 
-    def compare(self, other: Run, **options: Any) -> pl.DataFrame:
-        """COMPARISON: this run beside another, call by call: what was fixed, what was broken (``facing``)."""
+    def compare(self, other: Run, *, models: Any = None, metric: str | None = None) -> pl.DataFrame:
+        """COMPARISON: this run beside another, call by call: what was fixed, what was broken.
+
+        ``models=("old", "new")`` where the names differ; see ``evalframe.facing.compare_runs``.
+        """
         from evalframe.facing import compare_runs
 
-        return compare_runs(self, other, **options)
+        return compare_runs(self, other, models=models, metric=metric)
 
-    def differences(self, other: Run, **options: Any) -> pl.DataFrame:
-        """DIFFERENCES: the paired difference of each model, the other run minus this one (``facing``)."""
+    def differences(self, other: Run, *, models: Any = None, metric: str | None = None, **options: Any) -> pl.DataFrame:
+        """DIFFERENCES: the paired difference of each model, the other run minus this one: positive, it is better.
+
+        Options: ``seed``, ``n_resamples``, ``limits``; see ``evalframe.facing.differences_of_runs``.
+        """
         from evalframe.facing import differences_of_runs
 
-        return differences_of_runs(self, other, **options)
+        return differences_of_runs(self, other, models=models, metric=metric, **options)
 
-    def rescore(self, **definitions: Any) -> Run:
-        """Score the same replies by another ``manifest=``, ``extract=`` or ``metrics=``: a new run (``rescoring``)."""
+    def rescore(
+        self, *, manifest: Any = None, extract: Any = None, metrics: Any = None, out: Out = None, **options: Any
+    ) -> Run:
+        """Score the same replies by other definitions, as a new run: no call is made.
+
+        Options: ``files``, ``graders``, ``allow_unsandboxed``; see ``evalframe.rescoring.rescore``.
+        """
         from evalframe.rescoring import rescore
 
-        return rescore(self, **definitions)
+        return rescore(self, manifest=manifest, extract=extract, metrics=metrics, out=out, **options)
 
-    def rerun_failed(self, models: Any = None, **options: Any) -> Run:
-        """Call again what has no reply, as a new run (``extending``)."""
+    def rerun_failed(self, models: Any = None, *, out: Out = None, progress: bool = True) -> Run:
+        """Call again what has no reply, as a new run: ``evalframe.extending.rerun_failed``."""
         from evalframe.extending import rerun_failed
 
-        return rerun_failed(self, models, **options)
+        return rerun_failed(self, models, out=out, progress=progress)
 
-    def extend(self, models: Any = None, **options: Any) -> Run:
-        """Add models, or ``repeats=``, as a new run; only the missing calls are made (``extending``)."""
+    def extend(
+        self,
+        models: Any = None,
+        *,
+        repeats: int | Mapping[str, int] | None = None,
+        out: Out = None,
+        progress: bool = True,
+    ) -> Run:
+        """Add models, or repeats, as a new run; only the missing calls are made: ``evalframe.extending.extend``."""
         from evalframe.extending import extend
 
-        return extend(self, models, **options)
+        return extend(self, models, repeats=repeats, out=out, progress=progress)
 
     def failures(self) -> pl.DataFrame:
         """SAMPLES of which a metric is not ``scored``, skipped ones included: status, error and extraction say why."""
@@ -197,8 +223,9 @@ class Run:
         return export.envelope(self)
 
     def to_markdown(self) -> str:
-        """Give the leaderboard as a table for a pull request."""
-        return export.markdown(self.leaderboard())
+        """Give the leaderboard as a table for a pull request, and its notes below it."""
+        board = self.leaderboard()
+        return export.markdown(board) + "".join(f"\nnote: {note}\n" for note in getattr(board, "notes", ()))
 
     def to_parquet(self, folder: str | os.PathLike[str]) -> Path:
         """Write every frame as Parquet into a folder that ``evalframe.load`` opens too."""

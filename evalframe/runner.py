@@ -32,7 +32,10 @@ def run(source: Any, models: Any, **options: Any) -> Run:
             file; it is a task of one suite, of type ``custom``.
         models: A model or a list: ``"mock/rule_based"``, an adapter, ``evalframe.replay(path)``,
             ``evalframe.from_callable(name, fn)``, a dict with ``model``.
-        **options: The fields of ``RunOptions``.
+        **options: For data ``prompt``, ``targets``, ``extract``, ``metrics``. For all: ``out`` (a folder; False: a
+            temporary one), ``repeats``, ``max_samples_per_task``, ``task_ids``, ``generation`` (a dict:
+            ``{"temperature": 0}``), ``concurrency``, ``seed``, ``files``, ``metadata``, ``progress`` and more:
+            ``help(evalframe.options.RunOptions)`` describes each.
 
     Returns:
         The run: a folder on disk (``run.path``), its frames and verbs.

@@ -44,6 +44,23 @@ def test_every_fault_at_once_and_the_nearest_name() -> None:
         RunOptions.of({"concurency": 3})
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("temperature", r'generation=\{"temperature": …\}'),
+        ("system_prompt", r"generation=.* did you mean 'instructions'"),
+        ("limit", "write max_samples_per_task=…"), ("num_fewshot", "suite manifest"), ("template", "write prompt=…"),
+    ],
+)  # fmt: skip
+def test_what_others_call_an_option_is_told_its_place(name: str, remedy: str) -> None:
+    with pytest.raises(OptionError, match=f"{name}: there is no such option -> .*{remedy}"):
+        RunOptions.of({name: 1})
+
+
+def test_an_empty_prompt_is_refused() -> None:
+    assert faults(prompt="") == {"prompt": "empty"}
+
+
 def test_a_wider_table_of_limits_allows_more() -> None:
     with pytest.raises(OptionError, match=r"limits=Limits\(concurrency=64\)"):
         RunOptions.of({"concurrency": 64})

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import evalframe as ef
@@ -39,6 +40,11 @@ def test_failed_calls_can_be_made_again(fixtures: Path) -> None:
 
 def test_a_run_without_failed_calls_offers_no_calls_again(run: ef.Run) -> None:
     assert "rerun_failed" not in repr(run)
+
+
+def test_one_call_is_no_calls() -> None:
+    run = ef.evaluate(pl.DataFrame({"gold": ["1"], "a": ["1"]}), prediction="a", targets="gold", metrics=["f1"])
+    assert "1 model x 1 task, 1 call (1 scored)" in repr(run)
 
 
 def test_limits_show_what_is_not_the_default() -> None:

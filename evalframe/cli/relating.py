@@ -66,7 +66,7 @@ def compare(
         options: dict[str, Any] = {"models": chosen or None, "metric": metric}
         a, b = given.run_of(before), given.run_of(after)
         found = a.compare(b, **options)
-        differences = a.differences(b, **options, **({} if seed is None else {"seed": seed}))
+        differences = a.differences(b, **(options if seed is None else {**options, "seed": seed}))
         moved = [row for row in found.to_dicts() if row["change"] != "same"]
         notes = list(dict.fromkeys([*getattr(differences, "notes", ()), *getattr(found, "notes", ())]))
         if json:

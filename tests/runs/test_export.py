@@ -155,6 +155,19 @@ def test_a_markdown_row_is_one_line_of_eight_cells(run: ef.Run) -> None:
     assert [line.split(" | ")[1] for line in export.markdown(board).splitlines()[2:]] == ["a\\\\\\|b", "x y z"]
 
 
+def test_what_could_mislead_is_below_the_markdown_table() -> None:
+    outputs = pl.DataFrame({"gold": ["1", "2"], "a": ["1", None], "b": ["1", "2"]})
+    given = {"targets": "gold", "metrics": ["exact_match"]}
+    told = ef.evaluate(outputs, prediction=["a", "b"], **given).to_markdown()
+    assert told.splitlines()[4:] == [
+        "",
+        "note: models have scores of different numbers of samples (a 1, b 2, of 2); common=True compares them on the "
+        "same ones",
+    ]
+    plain = ef.evaluate(outputs, prediction="b", **given)
+    assert plain.to_markdown() == export.markdown(plain.leaderboard())
+
+
 def test_a_spreadsheet_runs_nothing_and_every_text_comes_back() -> None:
     texts = [text for text in HOSTILE if "\ud800" not in text]
     frame = pl.DataFrame({"t": [*texts, None], "e": pl.Series([*texts, None], dtype=pl.Enum(texts))})
