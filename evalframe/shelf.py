@@ -151,7 +151,9 @@ def choose_runs(
 
 
 def remove_runs(runs: Iterable[ShelfEntry]) -> tuple[list[ShelfEntry], list[str]]:
-    """Remove the folders of runs; one that another process holds stays, and so does one that is no run any more.
+    """Remove the folders of runs.
+
+    One that another process holds stays, and so do one that is no run any more and one with files of somebody else.
 
     Returns:
         The runs that were removed, and of the others why they stay.
@@ -163,12 +165,43 @@ def remove_runs(runs: Iterable[ShelfEntry]) -> tuple[list[ShelfEntry], list[str]
             if folder.record()["run_id"] != run.run_id:
                 raise RunFolderError(f"{run.path}: another run is there now")
             with folder.locked():
+                check_strangers(folder)
                 shutil.rmtree(run.path)
         except OSError as error:  # ours are too
             kept.append(str(error))
         else:
             removed.append(run)
     return removed, kept
+
+
+def removable(runs: Iterable[ShelfEntry]) -> tuple[list[ShelfEntry], list[str]]:
+    """Part the runs that hold nothing but a run from the others.
+
+    Returns:
+        The runs whose folders hold nothing else, and of the others why they stay.
+    """
+    alone, kept = [], []
+    for run in runs:
+        try:
+            check_strangers(RunFolder(run.path))
+        except RunFolderError as error:
+            kept.append(str(error))
+        else:
+            alone.append(run)
+    return alone, kept
+
+
+def check_strangers(folder: RunFolder) -> None:
+    """Refuse to remove a folder that holds more than a run.
+
+    Raises:
+        RunFolderError: Files are in it that no run wrote.
+    """
+    if strange := folder.strangers():
+        more = f" and {len(strange) - 3} more" if len(strange) > 3 else ""
+        raise RunFolderError(
+            f"{folder.path} holds {', '.join(strange[:3])}{more}, which no run wrote; move it away, and the run can go"
+        )
 
 
 def _records(folder: Path | None) -> list[tuple[Path, dict[str, Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -29,6 +30,13 @@ _AGAIN = "evalframe resume writes what follows from the journal again"
 SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "scores": schemas.SCORES}
 WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
 STORED = {**SEGMENTED, **WHOLE}
+# what a run, its export and the demonstration write: by these names alone files are removed
+_OURS = re.compile(
+    rf"lock|(run|manifest|envelope)\.json|journal\.sqlite(-wal|-shm|-journal)?"
+    rf"|({'|'.join(SEGMENTED)})/\d+\.parquet"
+    rf"|({'|'.join(WHOLE)}|samples|leaderboard|pairwise|calibration|reliability|costs)\.parquet"
+    rf"|(({'|'.join(SEGMENTED)})/)?\.[^/]+\.tmp"
+)
 
 # what every run.json says, and a reader of it takes for granted
 _NEEDED: dict[str, Any] = {
@@ -135,6 +143,15 @@ class RunFolder:
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in WHOLE.keys() - {"rows"}:
             (self.path / f"{name}.parquet").unlink(missing_ok=True)
+
+    def strangers(self) -> list[str]:
+        """Name the files in the folder that no run writes, sorted: they are somebody's, and not for us to remove."""
+        places = [
+            (Path(place) / name).relative_to(self.path).as_posix()
+            for place, folders, files in os.walk(self.path)
+            for name in (*files, *(name for name in folders if (Path(place) / name).is_symlink()))
+        ]
+        return sorted(place for place in places if not _OURS.fullmatch(place))
 
     @contextmanager
     def locked(self) -> Iterator[None]:

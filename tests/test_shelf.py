@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import evalframe as ef
-from evalframe import shelf
+from evalframe import demonstration, shelf
 from evalframe.errors import OptionError, RunFolderError
 from evalframe.store import RunFolder, runs_folder
 
@@ -177,3 +177,37 @@ def test_a_folder_that_became_something_else_stays(tmp_path: Path) -> None:
     assert len(kept) == 2
     assert (tmp_path / "a" / "thesis.txt").exists()
     assert (tmp_path / "b" / "rows.parquet").exists()
+
+
+def test_a_run_with_files_of_somebody_else_stays(tmp_path: Path) -> None:
+    """Notes, another run kept inside, a link: what no run wrote is never removed."""
+    for name in ("noted", "nested", "linked", "plain"):
+        make_run(tmp_path / name)
+    (tmp_path / "noted" / "notes.txt").write_text("mine")
+    make_run(tmp_path / "nested" / "earlier")
+    (tmp_path / "linked" / "thesis").symlink_to(tmp_path / "noted", target_is_directory=True)
+    chosen = shelf.choose_runs(shelf.list_runs(tmp_path), keep=0)
+    alone, staying = shelf.removable(chosen)
+    assert names(alone) == names(run for run in chosen if run.path.name == "plain")
+    removed, kept = shelf.remove_runs(chosen)
+    assert (removed, sorted(kept)) == (alone, sorted(staying))
+    assert {path.name for path in tmp_path.iterdir()} == {"noted", "nested", "linked"}
+    assert f"{tmp_path / 'noted'} holds notes.txt, which no run wrote; move it away, and the run can go" in kept
+    assert any("earlier/" in line and "more" in line for line in kept)
+    (tmp_path / "noted" / "notes.txt").unlink()
+    assert len(shelf.remove_runs(chosen)[0]) == 1
+
+
+def test_what_runs_write_is_no_stranger(tmp_path: Path) -> None:
+    """Also an export, a run that was killed in the middle of a file, and the demonstration."""
+    run = make_run(tmp_path / "run")
+    run.to_parquet(tmp_path / "export")
+    (tmp_path / "run" / "journal.sqlite-wal").touch()
+    (tmp_path / "run" / "scores" / ".00001.parquet.x1.tmp").touch()
+    demonstration.run_demo(tmp_path / "demo")
+    for name in ("run", "export", "demo"):
+        assert RunFolder(tmp_path / name).strangers() == []
+    (tmp_path / "demo" / "mine.txt").write_text("mine")
+    with pytest.raises(RunFolderError, match=r"holds mine\.txt, no part of a demonstration; move it away"):
+        demonstration.run_demo(tmp_path / "demo")
+    assert (tmp_path / "demo" / "mine.txt").read_text() == "mine"

@@ -71,10 +71,11 @@ def prune(
     with answering(json):
         from evalframe import shelf
 
-        chosen = shelf.choose_runs(
-            shelf.list_runs(folder), keep=keep, older_than_days=older_than, status=status
-        )  # fmt: skip
+        entries = shelf.list_runs(folder)
+        chosen = shelf.choose_runs(entries, keep=keep, older_than_days=older_than, status=status)
         removed, stay = shelf.remove_runs(chosen) if yes else ([], [])
+        if not yes:
+            chosen, stay = shelf.removable(chosen)
         if json:
             show_json({
                 "would_go": [] if yes else [run.to_json() for run in chosen],

@@ -80,6 +80,17 @@ def test_pruning_lists_first_and_removes_when_told(command: Callable[..., Answer
     assert {path.name for path in made.iterdir()} == {"thesis"}
 
 
+def test_pruning_keeps_runs_with_files_of_somebody_else(command: Callable[..., Answer], made: Path) -> None:
+    (made / "first" / "notes.txt").write_text("mine")
+    for more, rest in (((), "1 run, "), (("--yes",), "removed 1 run, ")):
+        answer = command("runs", "prune", "--in", made, "--keep", 0, *more)
+        assert f"kept: {made / 'first'} holds notes.txt, which no run wrote; move it away" in answer.stderr
+        assert rest in answer.stderr
+        assert len(rows_of(answer.stdout)) == 2
+    assert (made / "first" / "notes.txt").read_text() == "mine"
+    assert {path.name for path in made.iterdir()} == {"first"}
+
+
 def test_pruning_keeps_what_another_process_holds(command: Callable[..., Answer], made: Path) -> None:
     with ef.load(made / "first").folder.locked():
         answer = command("runs", "prune", "--in", made, "--keep", 0, "--yes")
