@@ -180,6 +180,20 @@ def group_values(
     return Grouped(key, labelled, tuple(notes))
 
 
+def check_by(by: By, *, rows: pl.DataFrame) -> None:
+    """Refuse what results can not be sliced by, while there are only rows: before a call is made and paid for.
+
+    Raises:
+        OptionError: A field is in no row, or a name is no column that results will have.
+    """
+    slicers = slicers_of(by)
+    _, faults = _read_fields(slicers, rows)
+    later = [name for name in columns_of_calls(slicers, rows) if name not in SAMPLES.names and name not in CALL_KEY]
+    faults += [_unknown(name, rows) for name in later if SAMPLES.family_of(name) is None]
+    if faults:
+        raise OptionError.of(faults, what="by")
+
+
 def _is_field(name: str) -> bool:
     return name.startswith(FIELDS)
 

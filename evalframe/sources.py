@@ -140,7 +140,7 @@ def _read_path(path: Path, limits: Limits) -> Source:
 def _is_manifest(path: Path) -> bool:
     try:
         whole = json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(whole, dict) and "tasks" in whole
 
@@ -153,6 +153,9 @@ def existing(path: Path, forms: str = FORMS) -> Path:
     """
     if path.is_dir():
         raise OptionError.of([Fault(str(path), "bad_source", "is a folder", f"give {forms}")], what="source")
+    if path.exists() and not path.is_file():  # a pipe, as of <(zcat …), or a device
+        remedy = "save what it gives as a file, with an ending that says what it is"
+        raise OptionError.of([Fault(str(path), "bad_source", "is no regular file", remedy)], what="source")
     if not path.is_file():
         beside = sorted(path.parent.iterdir()) if path.parent.is_dir() else []
         near = [one.name for one in beside if one.is_file() and _ENDINGS.search(one.name)][:5]

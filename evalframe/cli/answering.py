@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -62,7 +62,8 @@ def fail(error: Exception, status: int, *, json: bool) -> None:
     from evalframe import export
 
     if json:
-        show_json(export.error_envelope(error))
+        with suppress(OSError):  # stdout can not be written, which may be the very error
+            show_json(export.error_envelope(error))
     say_error(error)
     raise typer.Exit(status) from None
 
@@ -82,7 +83,7 @@ def report(done: Run, *, json: bool, fail_under: float | None = None, by: list[s
         raise typer.Exit(RUN_TIME_ERROR)
     board = done.leaderboard()
     if json:
-        show_json({**envelope, **({"slices": {k: v.to_dicts() for k, v in sliced.items()}} if sliced else {})})
+        show_json(with_slices(envelope, sliced))
     else:
         show(export.markdown(board))
         for name, frame in sliced.items():
@@ -135,6 +136,11 @@ def given_up(done: Run) -> list[str]:
     if answered or not models or any(name not in reasons for name in models):
         return []
     return [f"{name} ({reasons[name]})" for name in models]
+
+
+def with_slices(envelope: dict[str, Any], sliced: dict[str, Any]) -> dict[str, Any]:
+    """Add sliced leaderboards to an envelope."""
+    return {**envelope, **({"slices": {name: frame.to_dicts() for name, frame in sliced.items()}} if sliced else {})}
 
 
 def slice_table(name: str, sliced: Any) -> str:

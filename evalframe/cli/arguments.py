@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from evalframe.cli.printing import say
+
 if TYPE_CHECKING:
     from evalframe.result import Run
 
@@ -17,7 +19,7 @@ Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a
 In = Annotated[Path | None, typer.Option("--in", help="Folder that holds runs; default: the user's.", metavar="DIR")]
 Source = Annotated[
     list[str],
-    typer.Argument(help="A suite (.json), task files (.jsonl), or with --prompt a data file.", metavar="SOURCE…"),
+    typer.Argument(help="A suite (.json), task files (.jsonl), or with --prompt a data file.", metavar="SOURCE"),
 ]
 RunName = Annotated[str, typer.Argument(help="The folder of a run, its id, or how its id begins.", metavar="RUN")]
 Prompt = Annotated[
@@ -42,6 +44,10 @@ Repeats = Annotated[
 ]
 Generation = Annotated[str | None, typer.Option(help="Settings: JSON text or a .json file.", metavar="JSON")]
 FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="Also rank within each group, as in row.subject; repeatable.", metavar="FIELD"),
+]
 SampleIds = Annotated[str, typer.Option(help="auto, or content: hash of the row.", metavar="WORD")]
 OnMissing = Annotated[str, typer.Option(help="A template's field that is in no row: warn or error.", metavar="WORD")]
 Limit = Annotated[
@@ -79,6 +85,8 @@ def source_of(given: Sequence[str], prompt: str | None = None) -> Any:
 
 def _no_source(path: str, prompt: str | None) -> str:
     """Say why a path is no source and what to do; empty where it may be one, or is not there."""
+    if not path:
+        return f"the source is an empty text; {SOURCES}"
     place = Path(path)
     if (place / "run.json").is_file():
         return (
@@ -90,6 +98,8 @@ def _no_source(path: str, prompt: str | None) -> str:
     if place.is_file() and not place.stat().st_size:
         return f"{path} is an empty file; write a suite (one JSON object), tasks (one a line) or data to it"
     ending = Path(place.name.lower().removesuffix(".gz")).suffix
+    if place.exists() and not place.is_file():
+        return f"{path} is no regular file; save what it gives as a file, with an ending that says what it is"
     if prompt is not None:
         manifest = "; a suite (.json) has prompts of its own: leave --prompt out" if ending == ".json" else ""
         return "" if ending in DATA_ENDINGS else f"{path}: {DATA_ONLY}{manifest}"
@@ -115,6 +125,10 @@ def data_options(
     prompt: str | None, targets: str | None, extract: str | None, metric: Sequence[str] | None
 ) -> dict[str, Any]:
     """Give the options of a data source that are written; none where none is."""
+    for option, template in {"--prompt": prompt, "--targets": targets}.items():
+        if template is not None and r"\n" in template:
+            say(f"note: {option} has \\n as two characters, which stay as they are; a shell writes a line break as "
+                f"{option} $'first line\\nsecond line'")  # fmt: skip
     given = {
         "prompt": prompt,
         "targets": targets,
@@ -176,6 +190,17 @@ def pairs_of(given: Sequence[str] | None, option: str, *, example: str) -> dict[
             raise OptionError(f"{option} {text}: {name} stands twice; give it once")
         pairs[name] = value
     return pairs
+
+
+def reasoning_tags_of(given: Sequence[str]) -> list[str]:
+    """Read ``--reasoning-tag``; ``none`` alone is no tag."""
+    from evalframe.errors import OptionError
+
+    if "none" in given and len(given) > 1:
+        raise OptionError(
+            "--reasoning-tag none: no tag, and another one is given too; give none alone, or leave it out"
+        )
+    return [] if list(given) == ["none"] else list(given)
 
 
 def files_of(given: Sequence[str] | None) -> dict[str, str]:

@@ -56,7 +56,8 @@ def doctor(json: given.Json = False) -> None:
 
 
 def files_add(
-    path: Annotated[Path, typer.Argument(help="A .jsonl or .csv file, or .gz of one.")], json: given.Json = False
+    path: Annotated[Path, typer.Argument(help="A .jsonl or .csv file, or .gz of one.", metavar="PATH")],
+    json: given.Json = False,
 ) -> None:
     """Register a file and print the id that manifests can name."""
     with answering(json):

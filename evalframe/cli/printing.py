@@ -8,13 +8,17 @@ import shutil
 import sys
 import textwrap
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
+
+from evalframe.cli.wording import in_shell_words
 
 if TYPE_CHECKING:
     from evalframe.errors import Fault, TaskFault
 
 NARROW = 70  # columns of a terminal under which the cells of a fault stand under each other
+MOST_ALIKE = 10  # faults that differ in nothing but their place
 SHARE_OF_PLACES = 3  # the places take at most this part of the line
 
 
@@ -81,13 +85,15 @@ def error_text(error: Exception, *, width: int | None) -> str:
         width: Of the terminal: faults are an aligned table. None: no terminal, each fault is one line, so that it
             can be searched for.
     """
-    faults: Sequence[Fault | TaskFault] = getattr(error, "fault_records", ())
-    head = f"{type(error).__name__}: {printable(getattr(error, 'message', str(error)))}"
+    every: Sequence[Fault | TaskFault] = getattr(error, "fault_records", ())
+    faults, left = _without_floods(every)
+    head = f"{type(error).__name__}: {_said(getattr(error, 'message', str(error)))}"
     if not faults:
         return head if width is None else _wrapped(head, width, later="  ")
     if width is None:
-        return "\n".join([head, *(f"  {printable(str(fault))}" for fault in faults)])
-    return "\n".join([_wrapped(head, width, later="  "), *_fault_table([_parts(fault) for fault in faults], width)])
+        return "\n".join([head, *(f"  {_said(str(fault))}" for fault in faults), *left])
+    table = _fault_table([_parts(fault) for fault in faults], width)
+    return "\n".join([_wrapped(head, width, later="  "), *table, *(_wrapped(line, width, later="  ") for line in left)])
 
 
 def say_error(error: Exception) -> None:
@@ -100,6 +106,26 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
+def _said(text: str) -> str:
+    return printable(in_shell_words(text))
+
+
+def _without_floods(faults: Sequence[Fault | TaskFault]) -> tuple[list[Fault | TaskFault], list[str]]:
+    """Keep the first faults of each kind, so that the remedy is not scrolled away, and count the others."""
+    seen: Counter[tuple[str, str]] = Counter()
+    kept = []
+    for fault in faults:
+        kind = f"{getattr(fault, 'field', '')} {fault.rule}".strip(), fault.detail
+        seen[kind] += 1
+        if seen[kind] <= MOST_ALIKE:
+            kept.append(fault)
+    return kept, [
+        f"  and {n - MOST_ALIKE} more such faults ({printable(kind)}: {_said(detail)}); --json names them all"
+        for (kind, detail), n in seen.items()
+        if n > MOST_ALIKE
+    ]
+
+
 def _escaped(character: str) -> str:
     # blanks of other scripts, and marks that join letters, are no control characters
     if unicodedata.category(character) in ("Zs", "Cf"):
@@ -110,7 +136,7 @@ def _escaped(character: str) -> str:
 def _parts(fault: Any) -> tuple[str, str, str]:
     """Give where, what and what to do of a fault of either kind."""
     if hasattr(fault, "remedy"):
-        return printable(fault.where), printable(fault.detail), printable(fault.remedy)
+        return printable(fault.where), _said(fault.detail), _said(fault.remedy)
     place, _, what = str(fault).partition(f": {fault.rule}: ")
     return printable(place), printable(f"{fault.rule}: {what}"), ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,10 +13,6 @@ from evalframe.cli.printing import say, show, show_json
 
 Models = Annotated[
     list[str], typer.Option("--model", "-m", help="mock/rule_based, replay/FILE, …; repeatable.", metavar="MODEL")
-]
-By = Annotated[
-    list[str] | None,
-    typer.Option("--by", help="Also rank within each group, as in row.subject; repeatable.", metavar="FIELD"),
 ]
 
 
@@ -32,7 +28,7 @@ def run(
     task: given.Task = None,
     max_samples_per_task: given.MaxSamples = None,
     repeats: given.Repeats = None,
-    by: By = None,
+    by: given.By = None,
     fail_under: given.FailUnder = None,
     generation: given.Generation = None,
     concurrency: Annotated[int | None, typer.Option(help="Calls in flight at most.", metavar="N")] = None,
@@ -63,30 +59,45 @@ def run(
         check_bar(fail_under)
         options = given.data_options(prompt, targets, extract, metric)
         if reasoning_tag:
-            options["reasoning_tags"] = [] if reasoning_tag == ["none"] else reasoning_tag
-        done = runner.run(
-            given.source_of(source, prompt),
-            list(model),
-            out=out,
-            files=given.files_of(files),
-            task_ids=task,
-            max_samples_per_task=max_samples_per_task,
-            repeats=given.repeats_of(repeats),
-            concurrency=concurrency,
-            parallel=parallel,
-            generation=given.settings_of(generation),
-            seed=seed,
-            sample_ids=sample_ids,
-            on_missing=on_missing,
-            allow_bad_tasks=allow_bad_tasks,
-            allow_unsandboxed=allow_unsandboxed,
-            sandbox=sandbox,
-            limits=given.limits_of(limit),
-            metadata=given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
-            progress=progress,
-            **options,
-        )
+            options["reasoning_tags"] = given.reasoning_tags_of(reasoning_tag)
+        options |= {
+            "files": given.files_of(files),
+            "task_ids": task,
+            "max_samples_per_task": max_samples_per_task,
+            "repeats": given.repeats_of(repeats),
+            "concurrency": concurrency,
+            "parallel": parallel,
+            "generation": given.settings_of(generation),
+            "seed": seed,
+            "sample_ids": sample_ids,
+            "on_missing": on_missing,
+            "allow_bad_tasks": allow_bad_tasks,
+            "allow_unsandboxed": allow_unsandboxed,
+            "sandbox": sandbox,
+            "limits": given.limits_of(limit),
+            "metadata": given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
+            "progress": progress,
+        }
+        read = given.source_of(source, prompt)
+        if by:
+            _check_by(by, read, options)
+        done = runner.run(read, list(model), out=out, **options)
         report(done, json=json, fail_under=fail_under, by=by)
+
+
+def _check_by(by: list[str], source: Any, options: dict[str, Any]) -> None:
+    """Refuse a field that is nowhere before any call; the run itself warns of what the rows are like."""
+    import warnings
+
+    from evalframe import datasource, groups, planning
+    from evalframe.options import RunOptions
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settled = RunOptions.of(options)
+        rows = planning.make_plan(datasource.find_source(source, settled), options=settled).rows
+    for name in by:
+        groups.check_by(name, rows=rows)
 
 
 def resume(

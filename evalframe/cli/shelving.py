@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalframe.cli import arguments as given
-from evalframe.cli.answering import answering, complaints_of
+from evalframe.cli.answering import answering, complaints_of, slice_table, with_slices
 from evalframe.cli.printing import counted, markdown, say, show, show_json
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_runs(folder: given.In = None, json: given.Json = False) -> None:
             say(f"no run in {folder or store.runs_folder()}; evalframe run SOURCE --model … makes one")
 
 
-def show_run(name: given.RunName, folder: given.In = None, json: given.Json = False) -> None:
+def show_run(name: given.RunName, folder: given.In = None, by: given.By = None, json: given.Json = False) -> None:
     """Show one run: leaderboard, failures, what can be done next."""
     with answering(json):
         from evalframe import export
@@ -38,10 +38,13 @@ def show_run(name: given.RunName, folder: given.In = None, json: given.Json = Fa
         done = given.run_of(name, folder=folder)
         envelope = export.envelope(done)
         board = done.leaderboard()
+        sliced = {field: done.slice(field) for field in by or ()}
         if json:
-            show_json(envelope)
+            show_json(with_slices(envelope, sliced))
         else:
             show(export.markdown(board))
+            for field, frame in sliced.items():
+                show("\n" + slice_table(field, frame))
         summary, record = envelope["summary"], done.record
         say(f"run {record['run_id']} ({record['status']}), begun {record['started_at']}: {done.path}")
         counts = {"task": "tasks", "sample": "samples", "model": "models", "call": "task_runs"}

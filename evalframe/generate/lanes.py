@@ -15,6 +15,7 @@ from evalframe.generate.journal import Journal
 from evalframe.generate.outcomes import Attempt, Judge
 from evalframe.generate.progress import Progress
 
+STOPPING = "interrupted: no further call begins; those in flight are waited for (Ctrl-C again: they are not)"
 # a signal that comes just before a wait without end is not seen until that ends; so waits are short
 JOIN_SECONDS = 0.2
 BEGIN_SECONDS = 0.5  # that an interrupted start is given: it may have made a thread, which can not be joined before
@@ -120,7 +121,7 @@ def run_in_threads(
     )
 
 
-def _join(threads: Sequence[threading.Thread], halt: threading.Event) -> KeyboardInterrupt | None:
+def _join(threads: Sequence[threading.Thread], halt: threading.Event, progress: Progress) -> KeyboardInterrupt | None:
     """Wait for the workers; an interrupt lets no further call begin, and those in flight are waited for."""
     interrupt: KeyboardInterrupt | None = None
     for thread in threads:
@@ -132,6 +133,7 @@ def _join(threads: Sequence[threading.Thread], halt: threading.Event) -> Keyboar
                     raise
                 interrupt = error
                 halt.set()
+                progress.say(STOPPING)
     return interrupt
 
 
@@ -164,14 +166,15 @@ class _Crew:
         except KeyboardInterrupt as error:
             interrupt = error
             self.halt.set()
+            self.progress.say(STOPPING)
             for _ in started:
                 if not self.begun.acquire(timeout=BEGIN_SECONDS):
                     break  # the interrupt came before the thread was made
         except BaseException:
             self.halt.set()
-            _join(started, self.halt)
+            _join(started, self.halt, self.progress)
             raise
-        interrupt = _join(started, self.halt) or interrupt
+        interrupt = _join(started, self.halt, self.progress) or interrupt
         if self.error is not None:
             raise self.error
         return interrupt

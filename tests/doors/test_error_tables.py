@@ -144,3 +144,29 @@ def in_terminal(arguments: list[str], *, cwd: Path, columns: int, **environment:
         assert process.wait() == 2
     os.close(leader)
     return shown.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("width", [None, 60, 100])
+def test_alike_faults_are_counted_and_not_scrolled_by(width: int | None) -> None:
+    bad = [TaskFault("t.jsonl", n, "", "missing_required", "task_id", "is missing") for n in range(1, 1001)]
+    odd = TaskFault("t.jsonl", 1001, "", "bad_json", "", "is no JSON")
+    text = error_text(TaskFileError.of([*bad, odd], what="bad lines (data of your own goes with prompt=)"), width=width)
+    told = " ".join(text.split())
+    assert "1001 faults" in told
+    assert "data of your own goes with --prompt" in told
+    assert "t.jsonl:10 " in told
+    assert "t.jsonl:11 " not in told
+    assert "t.jsonl:1001" in told
+    assert "and 990 more such faults (task_id missing_required: is missing); --json names them all" in told
+
+
+def test_python_s_options_are_said_as_flags() -> None:
+    for text, said in {
+        "leave it out (run.rescore(extract=…) does), or give prompt= where": "evalframe rescore RUN --extract …",
+        'which are meant: models=("one of the first run", "one of the second")': "meant: --models A=B",
+        "hand it in: files={'q.jsonl': 'PATH'}": "hand it in: --files q.jsonl=PATH",
+        "pass limits=Limits(concurrency=64) to go higher": "give --limit concurrency=64 to go higher",
+        "name one that both have with metric=": "have with --metric",
+        "(allow_bad_tasks=True runs the good ones)": "(--allow-bad-tasks runs the good ones)",
+    }.items():
+        assert said in error_text(OptionError(text), width=None)

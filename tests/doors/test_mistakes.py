@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,26 @@ def refused(answer: Answer, *, names: str = "") -> str:
     assert names in answer.stderr
     assert REMEDY.search(answer.stderr), answer.stderr
     return answer.stderr
+
+
+@pytest.mark.parametrize("words", [*SOURCES, *DATA], ids=" ".join)
+def test_a_pipe_is_there_and_is_no_file(command: Callable[..., Answer], tmp_path: Path, words: list[str]) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    stderr = refused(command(*spelt(words, tmp_path / "pipe.jsonl")), names=str(tmp_path / "pipe.jsonl"))
+    assert "is no regular file; save what it gives as a file" in stderr
+    assert "is an empty text" in refused(command(*spelt(words, "")))
+
+
+@pytest.mark.parametrize("words", [*SOURCES, *DATA], ids=" ".join)
+def test_a_record_that_is_nested_too_deeply_is_a_mistake(
+    command: Callable[..., Answer], tmp_path: Path, words: list[str]
+):
+    (tmp_path / "deep.jsonl").write_bytes(b'{"question": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
+    answer = command(*spelt(words, tmp_path / "deep.jsonl"))
+    assert (answer.status, answer.stdout) == (2, "")
+    assert "deep.jsonl:1" in answer.stderr
+    assert "is nested too deeply" in answer.stderr
+    assert "Traceback" not in answer.stderr
 
 
 def spelt(words: list[str], path: object) -> list[str]:

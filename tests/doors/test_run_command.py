@@ -80,14 +80,38 @@ def test_by_prints_the_ranks_of_each_group_too(command: Callable[..., Answer], r
     assert envelope["slices"]["row.subject"] == there.to_dicts()
 
 
-def test_a_group_that_is_nowhere_is_told_and_the_run_is_there(
+@pytest.mark.parametrize("name", ["row.subjekt", "subject", "metadata.sourc"])
+def test_a_group_that_is_nowhere_is_told_before_any_call(
+    command: Callable[..., Answer], root: Path, tmp_path: Path, name: str
+) -> None:
+    answer = command(*RUN, "--out", tmp_path / "r", "--by", "category", "--by", name)
+    assert answer.status == 2
+    assert "did you mean" in answer.stderr
+    assert not (tmp_path / "r").exists()
+
+
+def test_groups_of_calls_and_of_scores_are_known_before_any_call(
     command: Callable[..., Answer], root: Path, tmp_path: Path
 ) -> None:
-    answer = command(*RUN, "--out", tmp_path / "r", "--by", "row.subjekt")
-    assert answer.status == 2
-    assert "row.subject" in answer.stderr
-    assert f"run: {tmp_path / 'r'}" in answer.stderr
-    assert ef.load(tmp_path / "r").record["status"] == "complete"
+    names = ("finish_reason", "score.numeric_match", "extraction_status", "repeat", "row.subject")
+    answer = command(*RUN, "--out", tmp_path / "r", *(word for name in names for word in ("--by", name)))
+    assert answer.status == 0, answer.stderr
+    shown = command("runs", "show", tmp_path / "r", *(word for name in names for word in ("--by", name)))
+    assert shown.stdout == answer.stdout
+    envelope = json.loads(command("runs", "show", tmp_path / "r", "--by", "row.subject", "--json").stdout)
+    assert envelope["slices"]["row.subject"] == ef.load(tmp_path / "r").slice("row.subject").to_dicts()
+
+
+def test_a_line_break_that_the_shell_did_not_make_is_told(
+    command: Callable[..., Answer], root: Path, write_jsonl: Callable[..., Path]
+) -> None:
+    data = write_jsonl([{"q": "1 + 1", "a": "2"}], "sums.jsonl")
+    words = ("preview", data, "--targets", "a", "--metric", "exact_match", "--prompt")
+    told = (
+        "note: --prompt has \\n as two characters, which stay as they are; a shell writes a line break as --prompt $'"
+    )
+    assert told in command(*words, r"Q: {{q}}\nA:").stderr
+    assert "two characters" not in command(*words, "Q: {{q}}\nA:").stderr
 
 
 def test_a_run_without_any_reply_ends_with_1_and_says_why(

@@ -62,6 +62,16 @@ def test_a_run_goes_on_when_its_reader_goes_away(tmp_path: Path) -> None:
     assert ef.load(tmp_path / "r").record["status"] == "complete"
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_a_full_disk_behind_stdout_is_told_without_a_traceback(more: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*EVALFRAME, "runs", "list", *more], stdout=full, stderr=subprocess.PIPE, text=True,
+                              check=False)  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr.startswith("OSError: ")
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "utf-16"])
 def test_a_terminal_that_is_not_utf_8_is_no_error(tmp_path: Path, encoding: str) -> None:
     outputs = tmp_path / "outputs.jsonl"
@@ -124,7 +134,6 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
         "--sequential",
         "--out",
         str(tmp_path / "r"),
-        "--no-progress",
     ]
     process = subprocess.Popen([sys.executable, "-c", SLOW_MODEL, *words], cwd=ROOT, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)  # fmt: skip
@@ -134,6 +143,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "Traceback" not in stderr
+    assert "interrupted: no further call begins; those in flight are waited for" in stderr
     assert f"the run is partial; it goes on with: evalframe resume {tmp_path / 'r'}" in stderr
     partial = ef.load(tmp_path / "r")
     assert partial.record["status"] == "partial"
