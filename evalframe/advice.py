@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -80,6 +80,17 @@ def warn_of(notes: Sequence[str]) -> None:
     """Say what the figures of the run will say too."""
     for note in notes:
         warnings.warn(note, SettingWarning, stacklevel=3)
+
+
+def warn_of_files(options: RunOptions, known: Collection[str]) -> None:
+    """Say which files are handed in under ids that nothing names: the file that is meant may be another one."""
+    if idle := sorted(options.files.keys() - set(known)):
+        theirs = ", ".join(sorted(known)[:3]) or "none"
+        warnings.warn(
+            f"files: nothing in the source names {', '.join(map(repr, idle))}, and what stands under it is not read; "
+            f"file ids of the source: {theirs}",
+            SettingWarning, stacklevel=3,
+        )  # fmt: skip
 
 
 def _most_repeats(options: RunOptions) -> int:

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from evalframe.advice import target_notes, warn_of, warn_of_idle, warn_of_repeats, warn_of_unused
+from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_idle, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
@@ -81,6 +81,7 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     check_sandbox(plan.rows, options=settled)
     warn_of_repeats(settled, settings)
     warn_of_idle(settings)
+    warn_of_files(settled, plan.content_hashes)
     warn_of_unused(resolved, plan.rows, settled)
     notes = target_notes(plan.rows)
     warn_of(notes)

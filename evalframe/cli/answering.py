@@ -107,8 +107,10 @@ def complaints_of(envelope: dict[str, Any], done: Run) -> list[str]:
     summary = envelope["summary"]
     lost = {status: count for status, count in summary["status"].items() if status != "completed"}
     found = [f"{counted(count, 'call')} {status}" for status, count in lost.items()]
-    if found and "completed" not in summary["status"]:
-        reasons = ", ".join(f"{name} ({count})" for name, count in summary["errors"].items())
+    reasons = ", ".join(f"{name} ({count})" for name, count in summary["errors"].items())
+    if found and "completed" in summary["status"] and reasons:
+        found[-1] += f": {reasons}"
+    elif found and "completed" not in summary["status"]:
         found.append(f"no call of any model was answered: {reasons}; see evalframe runs show {done.path}")
     if done.record["status"] == "partial":
         exported = done.record.get("exported")

@@ -125,6 +125,13 @@ def data_options(
     prompt: str | None, targets: str | None, extract: str | None, metric: Sequence[str] | None
 ) -> dict[str, Any]:
     """Give the options of a data source that are written; none where none is."""
+    from evalframe.errors import OptionError
+
+    if prompt == "":
+        raise OptionError(
+            "--prompt: is empty, and every call would be sent an empty text; write a template, as in "
+            "'Q: {{question}}' (is a variable of the shell unset?)"
+        )
     for option, template in {"--prompt": prompt, "--targets": targets}.items():
         if template is not None and r"\n" in template:
             say(f"note: {option} has \\n as two characters, which stay as they are; a shell writes a line break as "

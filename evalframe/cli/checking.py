@@ -29,7 +29,8 @@ def validate(
         found = datasource.find_source(given.source_of(source, prompt), options)
         if isinstance(found, sources.TaskSource):
             if found.faults:
-                raise TaskFileError.of(found.faults, what=", ".join(source))
+                hint = "" if found.records else " (data of your own goes with --prompt)"
+                raise TaskFileError.of(found.faults, what=", ".join(source) + hint)
             if not found.records:
                 raise TaskFileError(
                     f"{', '.join(source)}: there is no task in it; a task file has one JSON object a line"

@@ -17,6 +17,8 @@ _WORDS = [
         (r"\bfiles=\{'([^']+)': '?PATH'?\}", r"--files \1=PATH"),
         (r"\brun\.rescore\((extract|manifest)=…\)", r"evalframe rescore RUN --\1 …"),
         (r"\brun\.rescore\(metrics=…\)", "evalframe rescore RUN --metric …"),
+        (r'\b(prompt|targets)="([^"]*)"', r"--\1 '\2'"),
+        (r'as in \["exact_match"\]', "as in --metric exact_match"),
         (r"\b(prompt|metric|manifest)=(?![^\s,;:)])", r"--\1"),
     )
 ]

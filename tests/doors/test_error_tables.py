@@ -166,6 +166,7 @@ def test_python_s_options_are_said_as_flags() -> None:
         'which are meant: models=("one of the first run", "one of the second")': "meant: --models A=B",
         "hand it in: files={'q.jsonl': 'PATH'}": "hand it in: --files q.jsonl=PATH",
         "pass limits=Limits(concurrency=64) to go higher": "give --limit concurrency=64 to go higher",
+        'add it, as in targets="{{answer}}"': "add it, as in --targets '{{answer}}'",
         "name one that both have with metric=": "have with --metric",
         "(allow_bad_tasks=True runs the good ones)": "(--allow-bad-tasks runs the good ones)",
     }.items():

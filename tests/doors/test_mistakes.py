@@ -66,7 +66,7 @@ def test_a_pipe_is_there_and_is_no_file(command: Callable[..., Answer], tmp_path
     assert "is an empty text" in refused(command(*spelt(words, "")))
 
 
-@pytest.mark.parametrize("words", [*SOURCES, *DATA], ids=" ".join)
+@pytest.mark.parametrize("words", SOURCES, ids=" ".join)
 def test_a_record_that_is_nested_too_deeply_is_a_mistake(
     command: Callable[..., Answer], tmp_path: Path, words: list[str]
 ):

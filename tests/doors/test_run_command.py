@@ -102,6 +102,18 @@ def test_groups_of_calls_and_of_scores_are_known_before_any_call(
     assert envelope["slices"]["row.subject"] == ef.load(tmp_path / "r").slice("row.subject").to_dicts()
 
 
+def test_an_empty_prompt_is_refused(command: Callable[..., Answer], root: Path) -> None:
+    answer = command("run", "fixtures/questions.jsonl", "-m", "mock/noisy", "--prompt", "", "--metric", "exact_match")
+    assert answer.status == 2
+    assert "--prompt: is empty, and every call would be sent an empty text; write a template" in answer.stderr
+
+
+def test_calls_that_failed_are_told_with_the_reason(command: Callable[..., Answer], root: Path, tmp_path: Path) -> None:
+    answer = command(*RUN, "--repeats", 2, "--out", tmp_path / "r")
+    assert answer.status == 1
+    assert "40 calls failed: missing_output (40)" in answer.stderr
+
+
 def test_a_line_break_that_the_shell_did_not_make_is_told(
     command: Callable[..., Answer], root: Path, write_jsonl: Callable[..., Path]
 ) -> None:

@@ -301,6 +301,12 @@ def test_stored_outputs_that_fit_nothing_are_told_before_the_run(rows_file: Path
     replayed(outputs("t", 6), max_samples_per_task=2)
 
 
+def test_a_file_under_an_id_that_nothing_names_is_told(rows_file: Path) -> None:
+    says = r"nothing in the source names 'row', and what stands under it is not read; file ids of the source: rows"
+    with pytest.warns(SettingWarning, match=says):
+        ef.run(suite(), "mock/noisy", files={"rows": rows_file, "row": rows_file}, out=False, progress=False)
+
+
 def test_settings_that_do_not_do_what_they_say_are_told(rows_file: Path) -> None:
     for options, says in (
         ({"repeats": 2, "generation": {"temperature": 0}}, "repeats at temperature 0"),
