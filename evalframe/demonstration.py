@@ -64,6 +64,6 @@ def _clear(out: Path) -> None:
         raise RunFolderError(f"{out} holds something that is no demonstration; give another --out")
     if strange := RunFolder(out).strangers():
         raise RunFolderError(
-            f"{out} holds {strange[0]}, which is of no demonstration; move it away, or give another --out"
+            f"{out} holds {strange[0]}, no part of a demonstration; move it away, or give another --out"
         )
     shutil.rmtree(out)
