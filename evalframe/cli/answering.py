@@ -167,6 +167,11 @@ def interval(low: float | None, high: float | None) -> str | None:
     return None if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
+def chance(p_value: float | None) -> str | None:
+    """Give a p-value as a cell of a table."""
+    return None if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def check_bar(fail_under: float | None) -> None:
     """Refuse a bar that no score can be below."""
     from evalframe.errors import OptionError

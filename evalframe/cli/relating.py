@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from evalframe.cli import arguments as given
-from evalframe.cli.answering import answering, check_bar, interval, report
+from evalframe.cli.answering import answering, chance, check_bar, interval, report
 from evalframe.cli.printing import markdown, say, shortened, show, show_json
 
 ANSWER_CHARS = 40
@@ -93,7 +93,7 @@ def _differences(rows: list[dict[str, Any]]) -> str:
     cells = [
         [
             *(row[name] for name in names), row["mean_a"], row["mean_b"], row["diff_mean"],
-            interval(row["ci_lo"], row["ci_hi"]), _chance(row["p_value"]), row["n_pairs"],
+            interval(row["ci_lo"], row["ci_hi"]), chance(row["p_value"]), row["n_pairs"],
             *(row[f"n_{name}"] for name in counts),
         ]
         for row in rows
@@ -125,7 +125,3 @@ def _models(rows: list[dict[str, Any]]) -> dict[str, str]:
     if all(row["model_a"] == row["model_b"] for row in rows):
         return {"model_a": "Model"}
     return {"model_a": "Model A", "model_b": "Model B"}
-
-
-def _chance(p_value: float | None) -> str | None:
-    return None if p_value is None else "<0.001" if p_value < 0.001 else f"{p_value:.3f}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalframe.cli import arguments as given
-from evalframe.cli.answering import answering, complaints_of, slice_table, with_slices
+from evalframe.cli.answering import answering, chance, complaints_of, interval, slice_table, with_slices
 from evalframe.cli.printing import counted, markdown, say, show, show_json
 
 if TYPE_CHECKING:
     from evalframe.shelf import ShelfEntry
 
 FEW = 3  # names shown in a cell
+MOST_FACING = 6  # models whose differences, a row a pair, are shown
 
 
 def list_runs(folder: given.In = None, json: given.Json = False) -> None:
@@ -31,7 +32,7 @@ def list_runs(folder: given.In = None, json: given.Json = False) -> None:
 
 
 def show_run(name: given.RunName, folder: given.In = None, by: given.By = None, json: given.Json = False) -> None:
-    """Show one run: leaderboard, failures, what can be done next."""
+    """Show one run: leaderboard, differences, failures, what can be done next."""
     with answering(json):
         from evalframe import export
 
@@ -45,6 +46,8 @@ def show_run(name: given.RunName, folder: given.In = None, by: given.By = None, 
             show(export.markdown(board))
             for field, frame in sliced.items():
                 show("\n" + slice_table(field, frame))
+            if 1 < board.height <= MOST_FACING:
+                show("\n" + _pairs(envelope["pairwise"]))
         summary, record = envelope["summary"], done.record
         say(f"run {record['run_id']} ({record['status']}), begun {record['started_at']}: {done.path}")
         counts = {"task": "tasks", "sample": "samples", "model": "models", "call": "task_runs"}
@@ -96,6 +99,19 @@ def prune(
             say(f"{counted(len(chosen), 'run')}, {size}, would go; nothing was removed: add --yes to remove them")
         else:
             say("no run is to go")
+
+
+def _pairs(rows: list[dict[str, Any]]) -> str:
+    """Show whether the models differ: the paired differences of the run."""
+    columns = ["Model A", "Model B", "A - B", "95% CI", "p", "p, Holm", "Pairs", "Detectable from"]
+    cells = [
+        [
+            row["model_a"], row["model_b"], row["diff_mean"], interval(row["ci_lo"], row["ci_hi"]),
+            chance(row["p_value"]), chance(row["p_adjusted"]), row["n_pairs"], row["min_detectable"],
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return markdown(columns, cells)
 
 
 def _table(runs: list[ShelfEntry]) -> str:

@@ -64,6 +64,16 @@ def test_showing_a_run_says_what_is_not_scored_and_what_is_next(command: Callabl
     assert envelope["leaderboard"] == ef.load(made / "first").envelope()["leaderboard"]
 
 
+def test_showing_a_run_says_whether_its_models_differ(command: Callable[..., Answer], made: Path) -> None:
+    pair = ef.load(made / "first").pairwise().row(0, named=True)
+    _, table = command("runs", "show", made / "first").stdout.split("\n\n")
+    head, cells = rows_of(table)
+    assert head == ["Model A", "Model B", "A - B", "95% CI", "p", "p, Holm", "Pairs", "Detectable from"]
+    low, high = f"{pair['ci_lo']:.3f}", f"{pair['ci_hi']:.3f}"
+    assert cells[:4] == ["careful", "hasty", f"{pair['diff_mean']:.3f}", f"{low} to {high}"]
+    assert cells[4:] == ["0.002", "0.002", "20", f"{pair['min_detectable']:.3f}"]
+
+
 def test_pruning_lists_first_and_removes_when_told(command: Callable[..., Answer], made: Path) -> None:
     (made / "thesis").mkdir()
     listed = command("runs", "prune", "--in", made, "--keep", 1)
