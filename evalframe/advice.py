@@ -70,7 +70,7 @@ def target_notes(rows: pl.DataFrame) -> list[str]:
     blank = rows.filter(pl.col("task_id").is_in(tasks), ~said.fill_null(False))
     return [
         f"{named.height} of {n} samples of {task} have an empty target, and metrics that compare with it count them as "
-        f"wrong: {listed(named['sample_id'].to_list())}; fill the targets, or drop these rows"
+        f"wrong: {' '.join(listed(named['sample_id'].to_list()).split())}; fill the targets, or drop these rows"
         for (task,), named in blank.group_by("task_id", maintain_order=True)
         if (n := rows.filter(pl.col("task_id") == task).height)
     ]

@@ -15,6 +15,7 @@ import pytest
 
 import evalframe as ef
 from evalframe import export, schemas
+from evalframe.advice import SettingWarning
 from evalframe.errors import OptionError, RunFolderError, SchemaError
 from evalframe.frames import FrameSchema, check
 
@@ -49,17 +50,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ef.Run:
         return HOSTILE[-1 - task.sample_index]
 
     data = [{"id": f"{i} {text}", "text": text, "x,y": [text], "|": i / 3} for i, text in enumerate(HOSTILE)]
-    return ef.run(
-        data,
-        [ef.from_callable('echo "=",\n|', echo), ef.from_callable("=flaky", flaky)],
-        prompt="Say {{text}}{{x,y}}",
-        targets="text",
-        metrics=["exact_match", "f1"],
-        repeats=2,
-        limits=ef.Limits(segment_rows=40),
-        out=tmp_path_factory.mktemp("run") / "run",
-        progress=False,
-    )
+    with pytest.warns(SettingWarning, match="samples of data have an empty target"):  # blank texts are hostile too
+        return ef.run(
+            data,
+            [ef.from_callable('echo "=",\n|', echo), ef.from_callable("=flaky", flaky)],
+            prompt="Say {{text}}{{x,y}}",
+            targets="text",
+            metrics=["exact_match", "f1"],
+            repeats=2,
+            limits=ef.Limits(segment_rows=40),
+            out=tmp_path_factory.mktemp("run") / "run",
+            progress=False,
+        )
 
 
 def frame_of(run: ef.Run, name: str) -> pl.DataFrame:
