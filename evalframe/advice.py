@@ -63,8 +63,10 @@ def target_notes(rows: pl.DataFrame) -> list[str]:
     Args:
         rows: ROWS.
     """
-    compares = {name for name in METRICS.names() if METRICS.get(name).needs_target}
     ids = rows.select("task_id", pl.col("metrics").list.eval(pl.element().struct.field("id"))).unique()
+    used = {name for _, names in ids.iter_rows() for name in names}
+    # only those that are used: another package's entry may be broken, and is none of this run's business
+    compares = {name for name in used if name in METRICS and METRICS.get(name).needs_target}
     tasks = {task for task, names in ids.iter_rows() if not compares.isdisjoint(names)}
     said = pl.col("targets").list.eval(pl.element().str.strip_chars() != "").list.any()
     blank = rows.filter(pl.col("task_id").is_in(tasks), ~said.fill_null(False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from evalframe.advice import target_notes
 from evalframe.assembling import check_registered
 from evalframe.errors import RunFolderError
 from evalframe.generate.finished import from_generations
@@ -70,6 +71,9 @@ def begin(
         for parent, place in zip(parents, places, strict=True):
             _copy_calls(parent.folder, journal, statuses=statuses, places=place)
         n_finished = journal.done().height
+    # what the parents' rows lack is said of the new rows, which may lack it no more, or now
+    outdated = {note for parent in parents for note in target_notes(parent.rows)}
+    told = [n for p in parents for n in p.record.get("notes", ()) if n not in outdated]
     kept = {name: value for name, value in first.record.items() if name not in ("exported", "n_segments")}
     folder.write_record(
         {
@@ -85,7 +89,7 @@ def begin(
                 {"run_id": parent.record["run_id"], "path": str(parent.path), "how": how} for parent in parents
             ],
             **changes,
-            "notes": list(dict.fromkeys([*(n for p in parents for n in p.record.get("notes", ())), *notes])),
+            "notes": list(dict.fromkeys([*target_notes(rows), *told, *notes])),
             "rows_digest": digest(folder),
             "n_finished": n_finished,
         }

@@ -164,6 +164,15 @@ def test_what_differs_is_said_on_the_leaderboard_and_in_the_envelope(run: ef.Run
     assert [note for note in again.envelope()["notes"] if "anew" in note] == expected
 
 
+def test_targets_that_are_empty_are_said_of_the_new_definition_alone(suite, Counting) -> None:
+    full = suite(target_template="{{answer}}")
+    run = ef.run(full, Counting(), progress=False, out=False)
+    lacking = run.rescore(manifest=suite(target_template=" "))
+    assert any("6 of 6 samples of sums have an empty target" in note for note in lacking.record["notes"])
+    again = lacking.rescore(manifest=full)
+    assert not any("empty target" in note for note in again.record["notes"])
+
+
 def test_raw_replies_come_along(run: ef.Run) -> None:
     again = run.rescore(extract="take_first")
     with Journal.open(again.folder.journal_path) as journal:
