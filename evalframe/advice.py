@@ -14,6 +14,8 @@ from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 
+FROM_CALLER = 4  # a warning shows the user's line: warn_of_… < runner._run < run < the user; likewise of Run.extend
+
 
 class SettingWarning(UserWarning):
     """A setting does not do what a reader of it would expect."""
@@ -24,7 +26,7 @@ def warn_of_repeats(options: RunOptions, settings: GenerationSettings) -> None:
     if _most_repeats(options) > 1 and settings.temperature == 0:
         warnings.warn(
             "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
-            SettingWarning, stacklevel=3,
+            SettingWarning, stacklevel=FROM_CALLER,
         )  # fmt: skip
 
 
@@ -36,7 +38,7 @@ def warn_of_idle(settings: GenerationSettings) -> None:
         warnings.warn(
             f"{', '.join(idle)}: recorded, and not enforced by this version, which makes one attempt a call; "
             "adapters are told the time-out as task.deadline",
-            SettingWarning, stacklevel=3,
+            SettingWarning, stacklevel=FROM_CALLER,
         )  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOpti
             warnings.warn(
                 f"{model.adapter.model_id}: {unused.height} of {len(model.adapter)} stored outputs fit no call of this "
                 f"run, the first: {example}; the run's tasks: {theirs}",
-                SettingWarning, stacklevel=3,
+                SettingWarning, stacklevel=FROM_CALLER,
             )  # fmt: skip
 
 
@@ -78,10 +80,10 @@ def target_notes(rows: pl.DataFrame) -> list[str]:
     ]
 
 
-def warn_of(notes: Sequence[str]) -> None:
+def warn_of(notes: Sequence[str], *, stacklevel: int = FROM_CALLER) -> None:
     """Say what the figures of the run will say too."""
     for note in notes:
-        warnings.warn(note, SettingWarning, stacklevel=3)
+        warnings.warn(note, SettingWarning, stacklevel=stacklevel)
 
 
 def warn_of_files(options: RunOptions, known: Collection[str]) -> None:
@@ -91,7 +93,7 @@ def warn_of_files(options: RunOptions, known: Collection[str]) -> None:
         warnings.warn(
             f"files: nothing in the source names {', '.join(map(repr, idle))}, and what stands under it is not read; "
             f"file ids of the source: {theirs}",
-            SettingWarning, stacklevel=3,
+            SettingWarning, stacklevel=FROM_CALLER,
         )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def evaluate(
     options = replace(options, repeats=int(calls.select(pl.col("repeat").max() + 1).item()))
     models = [Model(Elsewhere(name)) for name in model_ids]
     notes = target_notes(plan.rows)
-    warn_of(notes)
+    warn_of(notes, stacklevel=3)
     settings = parse_generation(None)
     folder = begin_run(plan, kind="suite", options=options, settings=settings, models=models, notes=notes)
     task_id = suite.tasks[0].id

@@ -202,12 +202,14 @@ def test_a_field_in_no_row_warns_or_is_refused() -> None:
 def test_samples_without_a_target_are_named_before_a_call_and_beside_the_figures() -> None:
     lacking = [{**ROWS[0], "answer": None}, {**ROWS[1], "answer": " "}, *ROWS[2:]]
     said = r"2 of 6 samples of data have an empty target.*wrong: q0, q1; fill the targets, or drop these rows"
-    with pytest.warns(SettingWarning, match=said):
+    with pytest.warns(SettingWarning, match=said) as caught:
         run = ef.run(lacking, adding(), **ASKED)
+    assert [warning.filename for warning in caught] == [__file__]
     assert any(re.match(said, note) for note in run.leaderboard().notes)
     assert any(re.match(said, note) for note in run.extend("mock/noisy", progress=False).leaderboard().notes)
-    with pytest.warns(SettingWarning, match=said):
+    with pytest.warns(SettingWarning, match=said) as caught:
         ef.evaluate(lacking, prediction="question", targets="answer", metrics=["f1"], sample_id="id")
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_metric_that_compares_with_nothing_needs_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
