@@ -58,6 +58,13 @@ GROUPS = {
 class Sections(TyperGroup):
     """The help of the whole command line, its commands by what they are for."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Call the command; typer would end an interrupt before or after it without a word."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands under their sections."""
         width = max(len(name) for name in self.commands)

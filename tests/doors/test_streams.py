@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import evalframe as ef
+from tests.doors.conftest import Answer
 
 ROOT = Path(__file__).parent.parent.parent
 EVALFRAME = [sys.executable, "-m", "evalframe"]
@@ -173,3 +175,17 @@ def test_ctrl_c_before_anything_began_ends_with_130() -> None:
     done = subprocess.run([sys.executable, "-c", code, "--json"], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert json.loads(done.stdout)["error"]["type"] == "interrupted"
+
+
+def test_ctrl_c_outside_of_a_command_has_its_envelope_too(
+    command: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the reading of the words and the command itself, where typer would end without a word."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("evalframe.cli.naming.answering", interrupted)
+    answer = command("metrics", "--json")
+    assert (answer.status, answer.stderr) == (130, "interrupted\n")
+    assert json.loads(answer.stdout)["error"]["type"] == "interrupted"
