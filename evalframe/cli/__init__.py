@@ -58,8 +58,15 @@ GROUPS = {
 class Sections(TyperGroup):
     """The help of the whole command line, its commands by what they are for."""
 
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Read the words; typer would end an interrupt here, or around a command, without a word."""
+        try:
+            return super().make_context(*arguments, **more)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
     def invoke(self, ctx: Any) -> Any:
-        """Call the command; typer would end an interrupt before or after it without a word."""
+        """Call the command."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:

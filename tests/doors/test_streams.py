@@ -177,15 +177,16 @@ def test_ctrl_c_before_anything_began_ends_with_130() -> None:
     assert json.loads(done.stdout)["error"]["type"] == "interrupted"
 
 
+@pytest.mark.parametrize("place", ["evalframe.cli.naming.answering", "evalframe.cli.Sections.parse_args"])
 def test_ctrl_c_outside_of_a_command_has_its_envelope_too(
-    command: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch
+    command: Callable[..., Answer], monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """Between the reading of the words and the command itself, where typer would end without a word."""
 
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evalframe.cli.naming.answering", interrupted)
+    monkeypatch.setattr(place, interrupted)
     answer = command("metrics", "--json")
     assert (answer.status, answer.stderr) == (130, "interrupted\n")
     assert json.loads(answer.stdout)["error"]["type"] == "interrupted"
