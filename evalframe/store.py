@@ -78,9 +78,14 @@ class RunFolder:
             raise RunFolderError(f"{file} is damaged: {error}") from None
         if not isinstance(record, dict):
             raise RunFolderError(f"{file} is damaged: it holds no JSON object")
-        if record.get("format_version") != FORMAT_VERSION:
+        if "format_version" not in record:
             raise RunFolderError(
-                f"{self.path}: run format {record.get('format_version')!r}, this evalframe reads {FORMAT_VERSION}"
+                f"{self.path} holds no run: {file.name} is no record of one; give the folder that run() wrote"
+            )
+        if record["format_version"] != FORMAT_VERSION:
+            raise RunFolderError(
+                f"{self.path}: run format {record['format_version']!r}, and this evalframe reads {FORMAT_VERSION}; "
+                "open it with the evalframe that wrote it"
             )
         if bad := [name for name, kind in _NEEDED.items() if not isinstance(record.get(name), kind)]:
             raise RunFolderError(f"{file} is damaged: {', '.join(bad)} missing or of a wrong type; bring the file back")

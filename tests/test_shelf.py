@@ -211,3 +211,11 @@ def test_what_runs_write_is_no_stranger(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"holds mine\.txt, no part of a demonstration; move it away"):
         demonstration.run_demo(tmp_path / "demo")
     assert (tmp_path / "demo" / "mine.txt").read_text() == "mine"
+
+
+def test_a_folder_with_a_record_of_something_else_is_no_run(shelved: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"run format 99, and this evalframe reads 1; open it with the evalframe"):
+        shelf.find_run(shelved / "other")
+    (shelved / "other" / "run.json").write_text('{"name": "npm run"}')
+    with pytest.raises(RunFolderError, match=r"other holds no run: run\.json is no record of one; give the folder"):
+        shelf.find_run(shelved / "other")
