@@ -174,8 +174,7 @@ def _template(option: str, text: Any, names: Sequence[str], faults: list[Fault])
     elif parse(text).placeholders:
         return text
     elif text not in names:
-        near = nearest(text, names, most=1)
-        meant = f"did you mean {near[0]!r}? " if near else ""
+        meant = _meant(text, names)
         seen = f"{text!r} has no {{{{placeholder}}}} and is the name of no field; the data has {_listed(names)}"
         faults.append(Fault(option, "no_field", seen, meant + form))
     else:
@@ -184,6 +183,17 @@ def _template(option: str, text: Any, names: Sequence[str], faults: list[Fault])
             return template
         faults.append(Fault(option, "bad_name", f"no template can name the field {text!r}", "rename the field"))
     return "{{x}}"
+
+
+def _meant(text: str, names: Sequence[str]) -> str:
+    """Guess what went wrong with a template that names no field."""
+    if (braces := re.search(r"\{([^{}]+)\}", text)) and braces[1].strip() in names:
+        return f"placeholders have two braces, {{{{{braces[1].strip()}}}}}; "
+    divider = next((sign for sign in (";", "\t", "|") if len(names) == 1 and sign in names[0]), None)
+    if divider is not None:
+        return f"is it a table divided by {divider!r}? Read it first: polars.read_csv(path, separator={divider!r}); "
+    near = nearest(text, names, most=1)
+    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def _needs_target(metric: Mapping[str, Any]) -> bool:

@@ -178,6 +178,19 @@ def test_one_fault(given: dict[str, Any], where: str, words: str) -> None:
         ef.run(ROWS, adding(), progress=False, out=False, **given)
 
 
+def test_a_template_of_single_braces_is_told_of_two() -> None:
+    found = faults(ROWS, prompt="Q: {question}", targets="answer", metrics="f1")
+    assert list(found) == ["prompt"]
+    assert "placeholders have two braces, {{question}}; " in found["prompt"]
+
+
+def test_a_file_divided_by_something_else_is_told_how_to_be_read(tmp_path: Path) -> None:
+    (tmp_path / "half.csv").write_text("question;answer\n1 + 1;2\n")
+    found = faults(tmp_path / "half.csv", prompt="question", targets="answer", metrics="f1")
+    assert list(found) == ["prompt", "targets"]
+    assert all("divided by ';'? Read it first: polars.read_csv(path, separator=';')" in said for said in found.values())
+
+
 def test_a_field_that_no_template_can_name() -> None:
     found = faults([{"row": "x", "a": "1"}], prompt="row", targets="a", metrics="f1")
     assert found == {"prompt": "no template can name the field 'row' -> rename the field"}
