@@ -14,6 +14,8 @@ from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 
+MOST_TASKS = 3  # that are noted one by one
+_FILL = "fill the targets, or drop these rows"
 FROM_CALLER = 4  # a warning shows the user's line: warn_of_… < runner._run < run < the user; likewise of Run.extend
 
 
@@ -62,22 +64,38 @@ def warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOpti
 def target_notes(rows: pl.DataFrame) -> list[str]:
     """Say which samples can not be right, because there is nothing to compare an answer with.
 
+    One note a task; of more than ``MOST_TASKS`` tasks, one note for all of them.
+
     Args:
         rows: ROWS.
     """
-    ids = rows.select("task_id", pl.col("metrics").list.eval(pl.element().struct.field("id"))).unique()
-    used = {name for _, names in ids.iter_rows() for name in names}
+    metric_ids = pl.col("metrics").list.eval(pl.element().struct.field("id"))
+    used = rows.select(metric_ids.alias("id").explode(empty_as_null=False)).to_series().unique()
     # only those that are used: another package's entry may be broken, and is none of this run's business
-    compares = {name for name in used if name in METRICS and METRICS.get(name).needs_target}
-    tasks = {task for task, names in ids.iter_rows() if not compares.isdisjoint(names)}
+    compares = [name for name in used if name in METRICS and METRICS.get(name).needs_target]
+    compared = metric_ids.list.eval(pl.element().is_in(compares)).list.any()
     said = pl.col("targets").list.eval(pl.element().str.strip_chars() != "").list.any()
-    blank = rows.filter(pl.col("task_id").is_in(tasks), ~said.fill_null(False))
+    lacking = compared.fill_null(False) & ~said.fill_null(False)
+    tasks = (
+        rows.lazy()
+        .group_by("task_id")
+        .agg(n=pl.len(), n_lacking=lacking.sum(), ids=pl.col("sample_id").filter(lacking))
+        .filter(pl.col("n_lacking") > 0)
+        .sort("task_id")
+        .collect(engine="in-memory")
+    )
+    rest = "have an empty target, and metrics that compare with it count them as wrong"
+    if tasks.height > MOST_TASKS:
+        names = _on_one_line(tasks["task_id"].to_list())
+        return [f"{tasks['n_lacking'].sum()} samples of {tasks.height} tasks {rest}: {names}; {_FILL}"]
     return [
-        f"{named.height} of {n} samples of {task} have an empty target, and metrics that compare with it count them as "
-        f"wrong: {' '.join(listed(named['sample_id'].to_list()).split())}; fill the targets, or drop these rows"
-        for (task,), named in blank.group_by("task_id", maintain_order=True)
-        if (n := rows.filter(pl.col("task_id") == task).height)
+        f"{n_lacking} of {n} samples of {task} {rest}: {_on_one_line(ids)}; {_FILL}"
+        for task, n, n_lacking, ids in tasks.iter_rows()
     ]
+
+
+def _on_one_line(names: Sequence[str]) -> str:
+    return " ".join(listed(names).split())
 
 
 def warn_of(notes: Sequence[str], *, stacklevel: int = FROM_CALLER) -> None:

@@ -348,3 +348,11 @@ def test_a_file_without_a_readable_record_has_its_lines_named(write_jsonl) -> No
     path = write_jsonl(['{"question": ', "[1]"])
     with pytest.raises(DatasetError, match=r"(?s)rows.jsonl:1:.*rows.jsonl:2:1: is a list"):
         ef.run(path, adding(), prompt="question", targets="answer", metrics="f1", progress=False, out=False)
+
+
+def test_many_tasks_without_targets_are_one_note(suite, write_jsonl) -> None:
+    manifest = suite(*(f"t{index}" for index in range(5)))
+    write_jsonl([{"id": index, "question": "?", "answer": " "} for index in range(6)])
+    with pytest.warns(SettingWarning, match=r"30 samples of 5 tasks have an empty target.*wrong: t0, t1, t2, t3, t4;"):
+        run = ef.run(manifest, adding(), progress=False, out=False)
+    assert sum("empty target" in note for note in run.leaderboard().notes) == 1
