@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import polars as pl
 
@@ -17,11 +18,11 @@ from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.pairs import EQUAL, pairwise
 from evalframe.schemas import ANSWERS, CALL_KEY, COMPARISON, DIFFERENCES, ROWS, SCORES
 from evalframe.standings import leaderboard
+from evalframe.words import Change
 
 PAIR = ("model_a", "model_b")
 ALIGNED = ("task_id", "sample_id", "repeat")
-# in the order in which a person wants to see them
-CHANGES = ("broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same")
+CHANGES = get_args(Change)
 TWO = ("the first run", "the second run")  # sorted, as pairwise sorts its models; its notes name them
 # what is taken over from PAIRWISE
 PAIRED = ("n_pairs", "diff_mean", "ci_lo", "ci_hi", "significant", "p_value", "min_detectable")

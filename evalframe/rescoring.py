@@ -195,14 +195,12 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     _refuse_other_samples(there, {task: parts for task, parts in version.parts.items() if task not in idle})
     lacking = sorted(set(there) - set(version.parts))
     differing = [part for part in differing_parts(there, version) if part[1] != WHOLE_TASK]
-    rows = pl.concat(
-        [
-            _task_rows(run.rows.filter(pl.col("task_id") == task.id), task, options, again=manifest is not None)
-            for task in suite.tasks
-            if task.id in there
-        ],
-        how="diagonal",
-    ).sort("task_id", "sample_index")
+    scored = [task for task in suite.tasks if task.id in there]
+    if not scored:
+        raise OptionError(f"manifest= has no task of this run, which has {listed(lacking)}")
+    by_task = run.rows.partition_by("task_id", as_dict=True)
+    parts = [_task_rows(by_task[task.id,], task, options, again=manifest is not None) for task in scored]
+    rows = pl.concat(parts, how="diagonal").sort("task_id", "sample_index")
     notes = [f"the manifest has no task {listed(lacking)}: left out"] if lacking else []
     changes = {"version": version.version, "parts": version.parts, "content_hashes": hashes}
     return _Definition(check(rows, ROWS), suite.to_manifest(), changes, differing, notes)

@@ -16,7 +16,6 @@ from evalframe.errors import Fault, OptionError, RunFolderError
 from evalframe.registry import suggestion
 from evalframe.store import RunFolder, runs_folder
 
-STATUSES = ("complete", "partial", "running")
 FORMS = "give the folder of a run, its id, or how its id begins (evalframe runs list shows them)"
 
 

@@ -32,6 +32,9 @@ GraderStatus = Literal["graded", "error", "timeout"]
 
 Fate = Literal["scored", "unparsed", "failed", "grader_error"]
 
+# what became of a call in another run, in the order in which a person wants to see it
+Change = Literal["broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same"]
+
 ConfidenceSource = Literal["adapter", "token_logprobs", "choice_logprobs", "stated", "agreement"]
 
 PostProcess = Literal["none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"]

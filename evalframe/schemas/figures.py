@@ -8,7 +8,7 @@ import polars as pl
 
 from evalframe.frames import Column, FrameSchema
 from evalframe.schemas.columns import FATE_COUNTS, METRIC, MODEL_ID, REPEAT, TASK_ID, amount, count, share
-from evalframe.words import Fate
+from evalframe.words import Change, Fate
 
 # what a reader looks for first stands first: a terminal shows the first four columns of a wide frame, and the last
 LEADERBOARD = FrameSchema(
@@ -136,14 +136,12 @@ PASS_AT_K = FrameSchema(
     key=("model_id", "k"),
 )
 
-_CHANGES = ("broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same")
-
 COMPARISON = FrameSchema(
     "comparison",
     "one call of two runs, aligned by sample_id: what changed first",
     (
         Column("change", pl.String, "fixed, broken: correct turned; better, worse: the score did; unscored: a side has "
-               "a call without a score; only_a, only_b: one side has no such call; same", allowed=_CHANGES),
+               "a call without a score; only_a, only_b: one side has no such call; same", allowed=get_args(Change)),
         Column("sample_id", pl.String, "the sample, in both runs"),
         Column("extracted_a", pl.String, "the answer in the first run; null: none", nullable=True),
         Column("extracted_b", pl.String, "the answer in the second run; null: none", nullable=True),
@@ -180,7 +178,7 @@ DIFFERENCES = FrameSchema(
         count("n_pairs", "units that both scored"),
         Column("mean_a", pl.Float64, "mean_score on the common samples; null: none in common", nullable=True),
         Column("mean_b", pl.Float64, "mean_score on the common samples; null: none in common", nullable=True),
-        *(count(f"n_{change}", f"calls whose change is {change}") for change in reversed(_CHANGES)),
+        *(count(f"n_{change}", f"calls whose change is {change}") for change in reversed(get_args(Change))),
     ),
     key=("model_a", "model_b"),
 )  # fmt: skip

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,24 @@ def same_frames(a: ef.Run, b: ef.Run, *, but: tuple[str, ...] = ()) -> None:
     times = ["latency_seconds", "started_at", *but]
     assert a.generations.drop(times).equals(b.generations.drop(times))
     assert a.leaderboard().equals(b.leaderboard())
+
+
+def killed_at(gate: Path, code: str, *arguments: object) -> None:
+    """Run Python code in a process of its own, wait until it makes the file ``gate``, and kill it."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not gate.exists():
+        assert child.poll() is None, child.stderr and child.stderr.read().decode()
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    child.send_signal(signal.SIGKILL)
+    child.communicate()
+
+
+@pytest.fixture(name="killed_at")
+def _killed_at():
+    return killed_at
 
 
 @pytest.fixture(name="Counting")

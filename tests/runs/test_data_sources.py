@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -320,16 +315,9 @@ ef.run(frame, ef.from_callable("mine", answer), prompt="q", targets="a", metrics
 """
 
 
-def test_a_killed_run_on_data_resumes_without_the_data(tmp_path: Path) -> None:
+def test_a_killed_run_on_data_resumes_without_the_data(tmp_path: Path, killed_at) -> None:
     folder, calls, gate = tmp_path / "run", tmp_path / "calls", tmp_path / "gate"
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(folder), str(calls), str(gate)], stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not gate.exists():
-        assert child.poll() is None, child.stderr and child.stderr.read().decode()
-        assert time.monotonic() < deadline
-        os.sched_yield()
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
+    killed_at(gate, CHILD, folder, calls, gate)
     with Journal.open(folder / "journal.sqlite") as journal:
         assert journal.done().height == 7
 

@@ -398,3 +398,11 @@ def counting_as(name: str) -> Counting:
     model = Counting()
     model.model_id = name
     return model
+
+
+def test_a_manifest_without_a_task_of_the_run_is_refused(write_jsonl, tmp_path: Path, monkeypatch) -> None:
+    write_jsonl(QUESTIONS)
+    monkeypatch.chdir(tmp_path)
+    run = ef.run({"tasks": [task(), task(id="more")]}, Counting(), task_ids=["sums"], progress=False)
+    with pytest.raises(OptionError, match="no task of this run, which has sums"):
+        run.rescore(manifest={"tasks": [task(id="more")]})

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -46,19 +41,16 @@ ef.run(source, [ef.from_callable("mine", answer), "mock/noisy"], out=folder, pro
 """
 
 
-def killed_run(tmp_path: Path, stop_after: int) -> tuple[Path, Path]:
+@pytest.fixture
+def killed_run(tmp_path: Path, killed_at):
     """Start a run in a process of its own, wait until it blocks in a call, and kill it."""
-    folder, calls, gate = tmp_path / "run", tmp_path / "calls", tmp_path / "gate"
-    command = [sys.executable, "-c", CHILD, str(folder), str(calls), str(gate), str(stop_after), str(N)]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not gate.exists():
-        assert child.poll() is None, child.stderr and child.stderr.read().decode()
-        assert time.monotonic() < deadline
-        os.sched_yield()
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    return folder, calls
+
+    def kill(stop_after: int) -> tuple[Path, Path]:
+        folder, calls, gate = tmp_path / "run", tmp_path / "calls", tmp_path / "gate"
+        killed_at(gate, CHILD, folder, calls, gate, stop_after, N)
+        return folder, calls
+
+    return kill
 
 
 def answering(calls: Path) -> ef.ModelAdapter:
@@ -71,8 +63,8 @@ def answering(calls: Path) -> ef.ModelAdapter:
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 37])
-def test_a_killed_run_resumes(tmp_path: Path, stop_after: int) -> None:
-    folder, calls = killed_run(tmp_path, stop_after)
+def test_a_killed_run_resumes(killed_run, stop_after: int) -> None:
+    folder, calls = killed_run(stop_after)
     with Journal.open(folder / "journal.sqlite") as journal:
         committed = journal.done()
     assert committed.filter(pl.col("model_id") == "mine").height == stop_after
@@ -90,8 +82,8 @@ def test_a_killed_run_resumes(tmp_path: Path, stop_after: int) -> None:
     assert scores["mine"] == 1.0
 
 
-def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None:
-    folder, calls = killed_run(tmp_path, 20)
+def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path, killed_run) -> None:
+    folder, calls = killed_run(20)
     resumed = ef.resume(folder, answering(calls), progress=False)
     source = [json.loads(row) for row in resumed.rows["row"]]
     whole = ef.run(source, [answering(calls), "mock/noisy"], out=tmp_path / "whole", progress=False)
@@ -102,8 +94,8 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(tmp_path: Path) -> None
     assert resumed.leaderboard().equals(whole.leaderboard())
 
 
-def test_a_killed_run_can_be_read_and_is_marked_partial(tmp_path: Path) -> None:
-    folder, _ = killed_run(tmp_path, 5)
+def test_a_killed_run_can_be_read_and_is_marked_partial(killed_run) -> None:
+    folder, _ = killed_run(5)
     partial = ef.load(folder)
     assert partial.record["status"] == "partial"
     mine = partial.generations.filter(pl.col("model_id") == "mine")
@@ -113,22 +105,22 @@ def test_a_killed_run_can_be_read_and_is_marked_partial(tmp_path: Path) -> None:
     assert (row["n_scored"], row["n_skipped"], row["mean_score"]) == (5, N - 5, 1.0)
 
 
-def test_a_model_that_was_an_object_must_be_handed_in_again(tmp_path: Path) -> None:
-    folder, _ = killed_run(tmp_path, 3)
+def test_a_model_that_was_an_object_must_be_handed_in_again(killed_run) -> None:
+    folder, _ = killed_run(3)
     with pytest.raises(AdapterError, match=r"mine; hand them in again"):
         ef.resume(folder, progress=False)
 
 
-def test_changed_rows_are_refused(tmp_path: Path) -> None:
-    folder, calls = killed_run(tmp_path, 3)
+def test_changed_rows_are_refused(killed_run) -> None:
+    folder, calls = killed_run(3)
     rows = folder / "rows.parquet"
     rows.write_bytes(rows.read_bytes() + b" ")
     with pytest.raises(VersionMismatch, match=r"rows.parquet was changed"):
         ef.resume(folder, answering(calls), progress=False)
 
 
-def test_two_resumers_at_once_are_refused(tmp_path: Path) -> None:
-    folder, calls = killed_run(tmp_path, 3)
+def test_two_resumers_at_once_are_refused(killed_run) -> None:
+    folder, calls = killed_run(3)
     from evalframe.store import RunFolder
 
     with RunFolder(folder).locked(), pytest.raises(RunFolderError, match="another process is writing this run"):
