@@ -17,10 +17,12 @@ from evalframe.data.local import FORMATS, read_records
 from evalframe.errors import AdapterError, DatasetError, EvalframeError, Fault, OptionError
 from evalframe.jsontext import clean, loads, text_of
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.generation import GenerationSettings, parse_generation
 from evalframe.registry import ADAPTERS, suggestion
 
-# settings of the contract that a model's dict may have in a later version: said aloud, never ignored
-LATER = {"api", "drop", "generation", "prices", "rename", "requests_per_minute", "tokens_per_minute"}
+# what the engine takes of a model's dict; the adapter is asked about the rest
+ENGINE_SETTINGS = ("generation", "prices", "requests_per_minute", "tokens_per_minute")
+_NO_SECRET = {"api_key_env"}  # the name of a variable of the environment
 _SECRET = re.compile(r"key|token(?!s_per)|secret|passw|auth|credential", re.IGNORECASE)
 FORMS = 'a string such as "mock/rule_based", an adapter, a dict {"model": …}, or a list of these'
 
@@ -32,14 +34,26 @@ class Model:
     Attributes:
         adapter: What is called.
         spec: The string or dict that named it, by which a resume finds it again; None for an object.
+        generation: Generation settings of its own, which go before the run's.
+        prices: Dollars a million tokens of its own; None: as the run says.
+        requests_per_minute, tokens_per_minute: Limits of its own; None: as the run says.
     """
 
     adapter: ModelAdapter
     spec: str | Mapping[str, Any] | None = None
+    generation: GenerationSettings | None = None
+    prices: Sequence[float] | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
 
 
-def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS) -> list[Model]:
+def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS, logprobs: bool = False) -> list[Model]:
     """Turn what the user gave as models into adapters, in the order given.
+
+    Args:
+        models: ``FORMS``.
+        limits: The table of numbers.
+        logprobs: Adapters that can are to ask for log-probabilities.
 
     Raises:
         OptionError: Every model that can not be resolved, with the known names; ids that stand twice; too many.
@@ -50,7 +64,8 @@ def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS) -> list[Mode
     for index, model in enumerate(given):
         spec = model if isinstance(model, str | Mapping) else None
         try:
-            found += [Model(adapter, spec) for adapter in _resolve(model)]
+            own = _engine_settings(model, limits) if isinstance(model, Mapping) else {}
+            found += [Model(_asking(adapter, logprobs), spec, **own) for adapter in _resolve(model)]
         except EvalframeError as error:
             faults += _faults_of(error, f"models[{index}]")
     ids = [model.adapter.model_id for model in found]
@@ -115,13 +130,11 @@ def _resolve(model: Any) -> list[ModelAdapter]:
         if not isinstance(model.get("model"), str):
             raise AdapterError('a dict names its model: {"model": "mock/rule_based", …}')
         options = {key: value for key, value in model.items() if key != "model"}
-        if secret := sorted(key for key in options if _SECRET.search(str(key))):
+        if secret := sorted(key for key in options if _SECRET.search(str(key)) and key not in _NO_SECRET):
             raise AdapterError(
                 f"{secret[0]!r} looks like a secret; keys come from the environment, never from a model's dict"
             )
-        if later := sorted(set(options) & LATER):
-            raise AdapterError(f"this version does not have {', '.join(later)} in a model's dict yet; leave it out")
-        return _by_name(model["model"], options)
+        return _by_name(model["model"], {key: options[key] for key in options if key not in ENGINE_SETTINGS})
     if isinstance(model, ModelAdapter):
         if not isinstance(model.model_id, str) or not model.model_id:
             raise AdapterError(f"{type(model).__name__}.model_id is not a non-empty string")
@@ -130,6 +143,29 @@ def _resolve(model: Any) -> list[ModelAdapter]:
         return [adapter for one in model for adapter in _resolve(one)]
     hint = "; wrap a function: evalframe.from_callable(name, fn)" if callable(model) else ""
     raise AdapterError(f"{type(model).__name__} is no model: give {FORMS}{hint}")
+
+
+def _engine_settings(model: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Read what a model's dict says to the engine; prices are read with the run's."""
+    own = {key: model[key] for key in ENGINE_SETTINGS if model.get(key) is not None}
+    faults = [
+        Fault(key, "bad_value", f"{own[key]!r} is no number over 0")
+        for key in ("requests_per_minute", "tokens_per_minute")
+        if key in own and (not isinstance(own[key], int | float) or isinstance(own[key], bool) or not own[key] > 0)
+    ]
+    if faults:
+        raise OptionError.of(faults, what=str(model.get("model")))
+    if "generation" in own:
+        own["generation"] = parse_generation(own["generation"], limits=limits)
+    return own
+
+
+def _asking(adapter: ModelAdapter, logprobs: bool) -> ModelAdapter:
+    """Let an adapter that can ask for log-probabilities."""
+    if logprobs and hasattr(adapter, "with_logprobs"):
+        asking: ModelAdapter = adapter.with_logprobs()
+        return asking
+    return adapter
 
 
 def _by_name(name: str, options: Mapping[str, Any]) -> list[ModelAdapter]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +22,7 @@ from evalframe.registry import suggestion
 from evalframe.reprs import Telling
 
 # options of the contract that this version does not have yet: said aloud, never ignored
-LATER = (
-    "allow_hosts", "cache", "confidence", "embedding_model", "engine", "judge_model", "max_cost_usd",
-    "max_rate_limit_wait_seconds", "preflight", "prices", "request_type", "requests_per_minute", "skip_failed_tasks",
-    "tokens_per_minute", "verdict",
-)  # fmt: skip
+LATER = ("allow_hosts", "embedding_model", "engine", "judge_model", "skip_failed_tasks", "verdict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -53,6 +50,19 @@ class RunOptions(Telling):
         sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
         on_missing: What a template's field that is in no row does: ``warn`` or ``error``.
         allow_bad_tasks: Run the good lines of a task file that has bad ones.
+        cache: Take replies from the user's result cache and keep new ones there. False: neither; ``"refresh"``: only
+            keep; a path: another file.
+        preflight: Make the first call of each model of a real API alone, so that a wrong key costs one call.
+        max_cost_usd: Dollars after which no further call begins; the run can be resumed. None: no cap.
+        prices: Model id to dollars a million tokens, ``(input, output)`` or ``(input, output, cached input)``; goes
+            before the maintained list.
+        requests_per_minute: Of each model, over 0. None: no limit.
+        tokens_per_minute: Input and output tokens of each model, over 0. None: no limit.
+        max_rate_limit_wait_seconds: How long one call waits for rate limits in all before it fails, from 0 up.
+        request_type: ``generate`` asks for text; ``loglikelihood`` for the likeliest of the sample's choices.
+        loglikelihood_norm: ``bytes``: choices are compared by log-probability a UTF-8 byte. None: by their sum.
+        confidence: Where a call's confidence comes from. None: the adapter; ``"logprobs"``, ``"agreement"`` among
+            repeats, or ``{"pattern": …, "scale": "unit" | "percent"}``: the number that the model states.
         prompt: Makes the source data: a template (``"Q: {{question}}"``), or the name of one field. What these four
             say is kept in the run's manifest.
         targets: Of data: a template or the name of one field; a list of texts is several references.
@@ -78,6 +88,16 @@ class RunOptions(Telling):
     sample_ids: Literal["auto", "content"] = "auto"
     on_missing: Literal["warn", "error"] = "warn"
     allow_bad_tasks: bool = False
+    cache: bool | str | os.PathLike[str] = True
+    preflight: bool = True
+    max_cost_usd: float | None = None
+    prices: Mapping[str, Sequence[float]] | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    max_rate_limit_wait_seconds: float = 300.0
+    request_type: Literal["generate", "loglikelihood"] = "generate"
+    loglikelihood_norm: Literal["bytes"] | None = None
+    confidence: Any = None
     prompt: str | None = None
     targets: str | None = None
     extract: str | Mapping[str, Any] | None = None
@@ -130,6 +150,16 @@ class RunOptions(Telling):
             "sample_ids": self.sample_ids,
             "on_missing": self.on_missing,
             "allow_bad_tasks": self.allow_bad_tasks,
+            "cache": os.fspath(self.cache) if isinstance(self.cache, os.PathLike) else self.cache,
+            "preflight": self.preflight,
+            "max_cost_usd": self.max_cost_usd,
+            "prices": None if self.prices is None else {name: list(price) for name, price in self.prices.items()},
+            "requests_per_minute": self.requests_per_minute,
+            "tokens_per_minute": self.tokens_per_minute,
+            "max_rate_limit_wait_seconds": self.max_rate_limit_wait_seconds,
+            "request_type": self.request_type,
+            "loglikelihood_norm": self.loglikelihood_norm,
+            "confidence": self.confidence,
             "limits": {
                 name: value
                 for name, value in dataclasses.asdict(self.limits).items()
@@ -180,13 +210,19 @@ def option_faults(options: RunOptions) -> list[Fault]:
             faults += _whole(f"repeats[{name!r}]", count)
     else:
         faults += _whole("repeats", options.repeats)
-    for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks"):
+    for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks", "preflight"):
         if not isinstance(getattr(options, name), bool):
             faults.append(Fault(name, "bad_type", f"{getattr(options, name)!r} is not True or False"))
     for name, words in _WORDS.items():
         if getattr(options, name) not in words:
             allowed = ", ".join(map(repr, words))
             faults.append(Fault(name, "bad_value", f"{getattr(options, name)!r} is none of {allowed}"))
+    for name in ("max_cost_usd", "requests_per_minute", "tokens_per_minute"):
+        faults += _amount(name, getattr(options, name), above=True, optional=True)
+    faults += _amount("max_rate_limit_wait_seconds", options.max_rate_limit_wait_seconds)
+    if not isinstance(options.cache, bool | str | os.PathLike) or options.cache == "":
+        remedy = 'write True, False, "refresh", or the path of a file'
+        faults.append(Fault("cache", "bad_value", f"{options.cache!r} is no way to use the cache", remedy))
     if options.prompt == "":
         faults.append(Fault("prompt", "empty", "is empty: every prompt would be", 'write one, as in "Q: {{question}}"'))
     if options.task_ids is not None:
@@ -196,10 +232,12 @@ def option_faults(options: RunOptions) -> list[Fault]:
     return [*faults, *_tag_faults(options.reasoning_tags), *_file_faults(options), *_metadata_faults(options)]
 
 
-_WORDS: dict[str, tuple[str, ...]] = {
+_WORDS: dict[str, tuple[str | None, ...]] = {
     "sandbox": ("auto", "strict"),
     "sample_ids": ("auto", "content"),
     "on_missing": ("warn", "error"),
+    "request_type": ("generate", "loglikelihood"),
+    "loglikelihood_norm": (None, "bytes"),
 }
 
 
@@ -212,6 +250,16 @@ def _whole(name: str, value: Any, *, low: int = 1, high: int | None = None, opti
         allowed = f"{low} to {high}" if high is not None else f"from {low} up"
         remedy = f"pass limits=Limits({name}={value}) to go higher" if high is not None and value > high else ""
         return [Fault(name, "bad_value", f"{value} is out of range ({allowed})", remedy)]
+    return []
+
+
+def _amount(name: str, value: Any, *, above: bool = False, optional: bool = False) -> list[Fault]:
+    if optional and value is None:
+        return []
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        return [Fault(name, "bad_type", f"{value!r} is not a number")]
+    if value < 0 or (above and value == 0):
+        return [Fault(name, "bad_value", f"{value} is out of range ({'over 0' if above else 'from 0 up'})")]
     return []
 
 

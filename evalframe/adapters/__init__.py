@@ -1,9 +1,17 @@
 """Models: one request, one reply. No frames, threads or retries here; those are the engine's (``generate/``).
 
 An adapter is any object with ``model_id`` and ``generate(prompt, task) -> Generation``. It may also have
-``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``, ``model_version`` (known before the call),
-``prepare(categories) -> adapter`` (asked once before the first call, with the run's categories in row order; gives what
-is called in its place, under the same ``model_id``) and ``close()``.
+
+* ``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``;
+* ``model_version``, known before the call: with it replies may come from the result cache;
+* ``prepare(categories) -> adapter``, asked once before the first call with the run's categories in row order: gives
+  what is called in its place, under the same ``model_id``;
+* ``endpoint``, the server's address: its first call is made alone, its rate limit is shared by models there;
+* ``identity(prompt, task)``: all that can change the answer as JSON values, the result cache's key; None: not kept;
+* ``sending(settings) -> Sending``: what becomes of the generation settings;
+* ``check()``: raises ``AdapterError`` where it can not be called, a key missing for one; makes no call;
+* ``loglikelihood(contexts, continuations, *, deadline=None) -> list[ContinuationScore]``, one a pair;
+* ``embed(texts, *, deadline=None) -> list[list[float]]`` and ``close()``.
 """
 
 from __future__ import annotations
@@ -94,6 +102,34 @@ class Generation(Telling):
     raw: bytes = field(default=b"", repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ContinuationScore:
+    """How likely a continuation is after its context.
+
+    Attributes:
+        logprob: Sum of the log-probabilities of its tokens, nats, at most 0.
+        n_tokens: How many there are.
+    """
+
+    logprob: float
+    n_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What becomes of generation settings with one model.
+
+    Attributes:
+        sent: What stands in each request, by the names of the API.
+        left_out: Settings that the API does not have, or that were dropped.
+        applied_here: Settings that are applied to the reply instead, ``stop`` for one.
+    """
+
+    sent: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    left_out: tuple[str, ...] = ()
+    applied_here: tuple[str, ...] = ()
+
+
 @runtime_checkable
 class ModelAdapter(Protocol):
     """All that a model must offer."""
@@ -105,14 +141,32 @@ class ModelAdapter(Protocol):
         ...
 
 
+# failures that another attempt may mend
+TRANSIENT: frozenset[CallError] = frozenset({"timeout", "connection", "server_error"})
+
+
 class CallFailed(EvalframeError, RuntimeError):
-    """A call gave no reply: the sample's row gets this type and message; the run goes on.
+    """A call gave no reply: the engine tries again where that may help, else the sample's row says why.
 
     Args:
-        error_type: A word of ``words.CallError``.
+        error_type: A word of ``words.CallError``; ``rate_limited`` makes all calls to that endpoint wait.
         message: What happened, in words; never a secret.
+        status: Of HTTP, where there was one.
+        retry_after_seconds: How long the server asks to wait.
+        transient: Whether another attempt may help; None: as the type says (time-outs, connections, server errors).
     """
 
-    def __init__(self, error_type: CallError, message: str) -> None:
+    def __init__(
+        self,
+        error_type: CallError,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_seconds: float | None = None,
+        transient: bool | None = None,
+    ) -> None:
         super().__init__(message)
         self.error_type: CallError = error_type
+        self.status = status
+        self.retry_after_seconds = retry_after_seconds
+        self.transient = error_type in TRANSIENT if transient is None else transient
