@@ -9,7 +9,7 @@ An adapter is any object with ``model_id`` and ``generate(prompt, task) -> Gener
 * ``endpoint``, the server's address: its first call is made alone, its rate limit is shared by models there;
 * ``identity(prompt, task)``: all that can change the answer as JSON values, the result cache's key; None: not kept;
 * ``sending(settings) -> Sending``: what becomes of the generation settings;
-* ``check()``: raises ``AdapterError`` where it can not be called, a key missing for one; makes no call;
+* ``check(settings)``: raises ``AdapterError`` where it can not be called so, a key missing for one; makes no call;
 * ``loglikelihood(contexts, continuations, *, deadline=None) -> list[ContinuationScore]``, one a pair;
 * ``embed(texts, *, deadline=None) -> list[list[float]]`` and ``close()``.
 """
@@ -142,7 +142,7 @@ class ModelAdapter(Protocol):
 
 
 # failures that another attempt may mend
-TRANSIENT: frozenset[CallError] = frozenset({"timeout", "connection", "server_error"})
+TRANSIENT: frozenset[CallError] = frozenset({"timeout", "connection", "server_error", "rate_limited"})
 
 
 class CallFailed(EvalframeError, RuntimeError):
@@ -153,7 +153,8 @@ class CallFailed(EvalframeError, RuntimeError):
         message: What happened, in words; never a secret.
         status: Of HTTP, where there was one.
         retry_after_seconds: How long the server asks to wait.
-        transient: Whether another attempt may help; None: as the type says (time-outs, connections, server errors).
+        transient: Whether another attempt may help; None: as the type says (``TRANSIENT``).
+        unreachable: Nothing answers at that address at all.
     """
 
     def __init__(
@@ -164,9 +165,11 @@ class CallFailed(EvalframeError, RuntimeError):
         status: int | None = None,
         retry_after_seconds: float | None = None,
         transient: bool | None = None,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(message)
         self.error_type: CallError = error_type
         self.status = status
         self.retry_after_seconds = retry_after_seconds
         self.transient = error_type in TRANSIENT if transient is None else transient
+        self.unreachable = unreachable

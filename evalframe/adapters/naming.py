@@ -1,0 +1,83 @@
+"""From a model's name and the options of its dict to a model behind an API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evalframe.adapters.api import Api, Vendor
+from evalframe.adapters.remote import RemoteModel
+from evalframe.errors import AdapterError, Fault
+from evalframe.registry import suggestion
+
+OPTIONS = ("api", "api_key_env", "base_url", "drop", "logprobs", "model_id", "model_version", "rename")
+
+
+def remote_models(
+    vendor: Vendor, rest: str, options: Mapping[str, Any], *, kind: Callable[[Api], type[RemoteModel]] | None = None
+) -> list[RemoteModel]:
+    """Build the model that ``<vendor>/<rest>`` names, where ``rest`` is ``model`` or ``model@URL``.
+
+    Args:
+        vendor: Whose.
+        rest: What follows the vendor's name.
+        options: Of the model's dict: ``OPTIONS``.
+        kind: The class for an API; None: ``RemoteModel``.
+
+    Raises:
+        AdapterError: Every option that is wrong, an API that the vendor does not have, no URL.
+    """
+    model, _, url = rest.partition("@")
+    name = f"{vendor.name}/{rest}"
+    faults = list(_option_faults(vendor, options))
+    base_url = options.get("base_url") or url or vendor.base_url
+    if not model:
+        faults.append(Fault("model", "missing", "no model is named", f"write {vendor.name}/MODEL"))
+    if url and options.get("base_url"):
+        faults.append(Fault("base_url", "conflict", "the name has a URL as well", "keep one of the two"))
+    if not base_url:
+        remedy = f"write {vendor.name}/{model or 'MODEL'}@http://127.0.0.1:8000/v1"
+        faults.append(Fault("base_url", "missing", "no server is named", remedy))
+    if faults:
+        raise AdapterError.of(faults, what=name)
+    api = vendor.apis[options.get("api") or next(iter(vendor.apis))]
+    built = RemoteModel if kind is None else kind(api)
+    found = built(
+        model_id=options.get("model_id") or f"{vendor.name}/{model}",
+        vendor=vendor,
+        api=api,
+        model=model,
+        base_url=base_url or "",
+        key_variable=options.get("api_key_env"),
+        drop=tuple(options.get("drop") or ()),
+        rename=dict(options.get("rename") or {}),
+        model_version=options.get("model_version"),
+    )
+    return [found.with_logprobs() if options.get("logprobs") else found]
+
+
+def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:
+    faults = [
+        Fault(str(name), "unknown_option", "there is no such option", suggestion(str(name), OPTIONS))
+        for name in options
+        if name not in OPTIONS
+    ]
+    for name in ("api", "api_key_env", "base_url", "model_id", "model_version"):
+        value = options.get(name)
+        if value is not None and (not isinstance(value, str) or not value):
+            faults.append(Fault(name, "bad_type", f"{value!r} is no text"))
+    if isinstance(api := options.get("api"), str) and api not in vendor.apis:
+        faults.append(Fault("api", "unknown_name", f"{vendor.name} has no API {api!r}", suggestion(api, vendor.apis)))
+    drop, rename, logprobs = (options.get(name) for name in ("drop", "rename", "logprobs"))
+    if drop is not None and (isinstance(drop, str) or not isinstance(drop, Sequence) or not _texts(drop)):
+        faults.append(Fault("drop", "bad_type", f"{drop!r} is no list of names", 'write ["stop"]'))
+    if rename is not None and (not isinstance(rename, Mapping) or not _texts([*rename, *rename.values()])):
+        remedy = 'write {"max_tokens": "max_completion_tokens"}'
+        faults.append(Fault("rename", "bad_type", f"{rename!r} is no mapping of names", remedy))
+    if logprobs is not None and not isinstance(logprobs, bool):
+        faults.append(Fault("logprobs", "bad_type", f"{logprobs!r} is not True or False"))
+    return faults
+
+
+def _texts(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, str) and value for value in values)
