@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
-from evalframe.adapters import CallFailed, ModelAdapter, TaskSpec
-from evalframe.generate.finished import Finished
+from evalframe.adapters import TaskSpec
+from evalframe.generate.attempts import Caller, Done
+from evalframe.generate.giving_up import Patience
 from evalframe.generate.journal import Journal
-from evalframe.generate.outcomes import Attempt, Judge
+from evalframe.generate.ledger import Ledger
+from evalframe.generate.memory import Memory
 from evalframe.generate.progress import Progress
+from evalframe.words import SkipReason
 
 STOPPING = "interrupted: no further call begins; those in flight are waited for (Ctrl-C again: they are not)"
 # a signal that comes just before a wait without end is not seen until that ends; so waits are short
@@ -26,28 +28,35 @@ class Lane:
     """The calls of one model.
 
     Attributes:
-        adapter: What is called.
-        judge: What turns outcomes into records.
+        caller: What makes them.
         specs: The calls still to make, in order.
         n_calls: How many there are.
         n_workers: Threads at most.
         batch_size: Calls in one request; None: the adapter takes one at a time.
-        timeout_seconds: Of one attempt; None: no limit.
-        monotonic, now: Clocks.
+        patience: When the model is given up.
+        memory: Replies that are known already; None: none are.
+        preflight: Its first request is made alone, so that a wrong key or address costs one call.
         n_finished: Calls that are committed.
+        opened: Set once the first request is back, or where nobody waits for it.
     """
 
-    adapter: ModelAdapter
-    judge: Judge
+    caller: Caller
     specs: Iterator[TaskSpec]
     n_calls: int
     n_workers: int
     batch_size: int | None
-    timeout_seconds: float | None
-    monotonic: Callable[[], float]
-    now: Callable[[], datetime]
+    patience: Patience
+    memory: Memory | None = None
+    preflight: bool = False
     n_finished: int = 0
+    opened: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    _led: bool = False
+
+    @property
+    def model_id(self) -> str:
+        """The model's name in every frame."""
+        return self.caller.judge.model_id
 
     @property
     def threads(self) -> int:
@@ -55,49 +64,61 @@ class Lane:
         return min(self.n_workers, -(-self.n_calls // (self.batch_size or 1)))
 
     def take(self) -> list[TaskSpec]:
-        """Give the next call, or the next batch; nothing where all are taken."""
+        """Give the next call, or the next batch; nothing where all are taken, or the model is given up."""
+        if self.patience.given_up is not None:
+            return []
         with self.lock:
             return list(islice(self.specs, self.batch_size or 1))
 
-    def attempt(self, tasks: Sequence[TaskSpec]) -> list[Finished]:
-        """Make one request and give a record a call."""
-        started_at, began = self.now(), self.monotonic()
-        if self.timeout_seconds is not None:  # the clock starts when a call is made, not when it is queued
-            tasks = [replace(task, deadline=began + self.timeout_seconds) for task in tasks]
-        outcomes = self._outcomes(tasks)
-        attempt = Attempt(started_at, max(0.0, self.monotonic() - began))
-        return [self.judge.finish(task, outcome, attempt) for task, outcome in zip(tasks, outcomes, strict=True)]
+    def leads(self) -> bool:
+        """Whether the worker that asks makes the first request; true for one of them."""
+        if not self.preflight:
+            self.opened.set()
+        with self.lock:
+            first, self._led = not self._led, True
+        return first
 
-    def _outcomes(self, tasks: Sequence[TaskSpec]) -> Sequence[object]:
-        """Call the adapter; what it raises is the outcome, so that no call can end a run."""
-        adapter: Any = self.adapter
-        try:
-            if self.batch_size is None:
-                return [adapter.generate(task.prompt, task) for task in tasks]
-            replies = adapter.generate_batch([task.prompt for task in tasks], list(tasks))
-        except BaseException as error:  # SystemExit and panics of native code too
-            return [error] * len(tasks)
-        if isinstance(replies, list | tuple) and len(replies) == len(tasks):
-            return replies
-        number = f"{len(replies)} replies" if isinstance(replies, list | tuple) else f"a {type(replies).__name__}"
-        return [CallFailed("bad_reply", f"generate_batch gave {number} for {len(tasks)} prompts")] * len(tasks)
+    def call(self, tasks: Sequence[TaskSpec], crew: _Crew) -> list[Done]:
+        """Answer what is known, and make the other calls."""
+        if self.memory is None:
+            return self.caller.call(tasks, crew)
+        known = [done for task in tasks if (done := self.memory.recall(task, self.caller)) is not None]
+        found = {id(done.task) for done in known}
+        unknown = [task for task in tasks if id(task) not in found]
+        return known + (self.caller.call(unknown, crew) if unknown else [])
 
-    def finish(self, finished: Sequence[Finished], journal: Journal, progress: Progress) -> None:
+    def finish(self, done: Sequence[Done], crew: _Crew) -> None:
         """Commit the records, then count them."""
-        journal.record(finished)
+        finished = [call.finished for call in done]
+        crew.journal.record(finished)
         with self.lock:
             self.n_finished += len(finished)
-        progress.add(len(finished), failed=sum(call.status == "failed" for call in finished))
+        crew.ledger.add(finished)
+        if self.memory is not None:
+            for call in done:
+                self.memory.keep(call)
+        alone = self.preflight and not self.opened.is_set()
+        if message := self.patience.count(done, preflight=alone):
+            crew.progress.say(message)
+        crew.progress.finish(finished)
+        if any(call.finished.attempts for call in done):
+            self.opened.set()
 
 
 def run_in_order(
-    lanes: Sequence[Lane], *, journal: Journal, progress: Progress, stop: threading.Event, bound: int
+    lanes: Sequence[Lane],
+    *,
+    journal: Journal,
+    progress: Progress,
+    ledger: Ledger,
+    stop: threading.Event,
+    bound: int,
 ) -> KeyboardInterrupt | None:
     """Make all calls one by one, lane after lane; gives the interrupt that ended it, if any.
 
     One worker makes them, and not the calling thread: an interrupt would break off the call in flight there.
     """
-    crew = _Crew(journal, progress, stop, threading.BoundedSemaphore(1))
+    crew = _Crew(journal, progress, ledger, stop, None)
 
     def work() -> None:
         for lane in lanes:
@@ -107,13 +128,20 @@ def run_in_order(
 
 
 def run_in_threads(
-    lanes: Sequence[Lane], *, journal: Journal, progress: Progress, stop: threading.Event, bound: int
+    lanes: Sequence[Lane],
+    *,
+    journal: Journal,
+    progress: Progress,
+    ledger: Ledger,
+    stop: threading.Event,
+    bound: int,
 ) -> KeyboardInterrupt | None:
     """Make the calls of all lanes at once, at most ``bound`` in flight; gives the interrupt that ended it, if any."""
-    crew = _Crew(journal, progress, stop, threading.BoundedSemaphore(bound))
+    holds = sum(lane.threads for lane in lanes) <= bound  # by the number of workers alone
+    crew = _Crew(journal, progress, ledger, stop, None if holds else threading.BoundedSemaphore(bound))
     return crew.run(
         [
-            threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.judge.model_id} {number}")
+            threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.model_id} {number}")
             for number in range(max((lane.threads for lane in lanes), default=0))  # a worker of each lane first
             for lane in lanes
             if number < lane.threads
@@ -141,10 +169,16 @@ class _Crew:
     """What the workers of all lanes share."""
 
     def __init__(
-        self, journal: Journal, progress: Progress, stop: threading.Event, bound: threading.BoundedSemaphore
+        self,
+        journal: Journal,
+        progress: Progress,
+        ledger: Ledger,
+        stop: threading.Event,
+        bound: threading.BoundedSemaphore | None,
     ) -> None:
         self.journal = journal
         self.progress = progress
+        self.ledger = ledger
         self.stop = stop  # the caller's wish
         self.halt = threading.Event()  # an interrupt, or an error of ours
         self.begun = threading.Semaphore(0)  # released by each worker at its beginning
@@ -179,19 +213,51 @@ class _Crew:
             raise self.error
         return interrupt
 
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
+        """Whether no further attempt may begin."""
         return self.halt.is_set() or self.stop.is_set()
 
+    def wait(self, seconds: float) -> bool:
+        """Wait; false as soon as no further attempt may begin."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            # two events can end it: one is waited for, the other looked at
+            if self.halt.wait(min(left, JOIN_SECONDS)) or self.stop.is_set():
+                return False
+        return not self.ended()
+
+    def acquire(self) -> None:
+        """Take one of the places in flight."""
+        if self.bound is not None:
+            self.bound.acquire()
+
+    def release(self) -> None:
+        """Give it back."""
+        if self.bound is not None:
+            self.bound.release()
+
     def work(self, lane: Lane) -> None:
-        """Make calls until there are none, or the run is stopped."""
+        """Make calls until there are none, the money is spent, or the run is stopped."""
         self.begun.release()
         try:
-            while not self._ended() and (tasks := lane.take()):
-                with self.bound:  # held while an attempt is in flight, and never longer
-                    if self._ended():
+            if not lane.leads():
+                while not lane.opened.wait(JOIN_SECONDS):
+                    if self.ended():
                         return
-                    finished = lane.attempt(tasks)
-                lane.finish(finished, self.journal, self.progress)
+            while not self.ended() and not self.ledger.exhausted and (tasks := lane.take()):
+                if done := lane.call(tasks, self):
+                    lane.finish(done, self)
         except BaseException as error:
             self.error = self.error or error
             self.halt.set()
+        finally:
+            lane.opened.set()
+
+
+def why_skipped(lane: Lane, ledger: Ledger, *, interrupted: str) -> tuple[SkipReason, str]:
+    """Say why the calls of a lane that were not made were not: given up, out of money, or stopped."""
+    if lane.patience.given_up is not None:
+        return lane.patience.given_up
+    if ledger.exhausted:
+        return "cost_cap", f"max_cost_usd was reached: {ledger.spent_usd:.4f} dollars are spent; raise it and resume"
+    return "interrupted", interrupted

@@ -16,7 +16,7 @@ from evalframe.adapters import CallFailed, Generation, TaskSpec
 from evalframe.generate.finished import Finished
 from evalframe.generate.reasoning import Tags, split_reasoning
 from evalframe.jsontext import clean, dumps
-from evalframe.words import CallError, FinishReason, SkipReason
+from evalframe.words import CallError, ConfidenceSource, FinishReason, SkipReason
 
 MESSAGE_CHARS = 2_000
 _FINISH_REASONS = frozenset(get_args(FinishReason))
@@ -24,11 +24,57 @@ _CALL_ERRORS = frozenset(get_args(CallError))
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """When a call was made, and how long it took."""
+class Usage:
+    """Tokens that were paid for; a part that a server did not tell is null, and so is every sum with it."""
 
-    started_at: datetime
-    latency_seconds: float
+    input_tokens: int | None = 0
+    output_tokens: int | None = 0
+    cached_tokens: int | None = 0
+    reasoning_tokens: int | None = 0
+
+    def plus(self, other: Any) -> Usage:
+        """Add what another reply took."""
+        if self is NO_USAGE:
+            return Usage(*(_counted(getattr(other, name)) for name in _USAGE))
+        return Usage(*(_sum(getattr(self, name), _counted(getattr(other, name))) for name in _USAGE))
+
+
+_USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+NO_USAGE = Usage()
+
+
+def _counted(value: Any) -> int | None:
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """When a call was made, how long it took and what it cost beside its reply.
+
+    Attributes:
+        started_at: When its first attempt began; None: there was none.
+        latency_seconds: Of the last attempt.
+        attempts: Requests sent.
+        paid: For earlier replies to it that were empty.
+        original: The reply comes from the result cache: what it cost at its time, null where that is not known.
+    """
+
+    started_at: datetime | None
+    latency_seconds: float | None
+    attempts: int = 1
+    paid: Usage = NO_USAGE
+    original: Original | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a cached reply cost when it was made."""
+
+    cost_usd: float | None
 
 
 class Notes:
@@ -67,12 +113,16 @@ class Judge:
         model_version: What the adapter says of itself before any call.
         tags: Of reasoning in the text.
         notes: Where values that became null are noted.
+        confidence_source: Where the confidence of its replies comes from.
+        cost: Dollars for input, output, cached and reasoning tokens; null where it is not known. None: nobody knows.
     """
 
     model_id: str
     model_version: str | None
     tags: Tags
     notes: Notes
+    confidence_source: ConfidenceSource = "adapter"
+    cost: Callable[[int | None, int | None, int | None, int | None], float | None] | None = None
 
     def finish(self, task: TaskSpec, outcome: object, attempt: Attempt) -> Finished:
         """Turn a reply, or the exception that came in its place, into a finished call."""
@@ -102,8 +152,25 @@ class Judge:
         return Finished(
             model_id=self.model_id, task_id=task.task_id, sample_index=task.sample_index, repeat=task.repeat,
             status="failed", error_type=error_type, error_message=_cut(message), model_version=self.model_version,
-            attempts=1, started_at=attempt.started_at, latency_seconds=attempt.latency_seconds,
+            attempts=attempt.attempts, started_at=attempt.started_at, latency_seconds=attempt.latency_seconds,
+            **self._charged(attempt.paid, attempt),
         )  # fmt: skip
+
+    def is_only_reasoning(self, reply: Generation) -> bool:
+        """Whether a reply has text that is all reasoning, and calls no tool."""
+        if reply.reasoning is not None or reply.tool_calls or not self.tags:
+            return False
+        return bool(reply.text.strip()) and not split_reasoning(str(reply.text), self.tags)[0].strip()
+
+    def _charged(self, usage: Usage, attempt: Attempt) -> dict[str, Any]:
+        """Give the columns of tokens and dollars."""
+        tokens = {name: getattr(usage, name) for name in _USAGE} if usage is not NO_USAGE else {}
+        if attempt.original is not None:
+            return {**tokens, "cached": True, "cost_usd": 0.0, "cost_usd_original": attempt.original.cost_usd}
+        if self.cost is None or not tokens:
+            return tokens
+        cost = self.cost(*tokens.values())
+        return {**tokens, "cost_usd": cost, "cost_usd_original": cost}
 
     def _completed(self, task: TaskSpec, reply: Generation, attempt: Attempt) -> Finished:
         text, reasoning, cut_off = str(reply.text), self._text(task, reply, "reasoning"), None
@@ -114,6 +181,7 @@ class Judge:
         if finish_reason == "length" and not text.strip() and tool_calls is None:
             finish_reason = "truncated_no_answer"
         confidence = self._number(task, reply, "confidence", _is_share, "is not in [0, 1] (a percentage?)")
+        used = Usage(*(self._count(task, reply, name) for name in _USAGE))
         nll_fault = "is negative or not finite (a missing minus?)"
         return Finished(
             model_id=self.model_id,
@@ -126,20 +194,17 @@ class Judge:
             tool_calls=tool_calls,
             finish_reason=finish_reason,
             confidence=confidence,
-            confidence_source=None if confidence is None else "adapter",
+            confidence_source=None if confidence is None else self.confidence_source,
             token_nll=self._number(task, reply, "token_nll", _is_amount, nll_fault),
             token_count=self._count(task, reply, "token_count"),
-            input_tokens=self._count(task, reply, "input_tokens"),
-            output_tokens=self._count(task, reply, "output_tokens"),
-            cached_tokens=self._count(task, reply, "cached_tokens"),
-            reasoning_tokens=self._count(task, reply, "reasoning_tokens"),
             choice_logprobs=_logprobs(reply.choice_logprobs),
             latency_seconds=attempt.latency_seconds,
-            attempts=1,
+            attempts=attempt.attempts,
             model_version=self._text(task, reply, "model_version") or self.model_version,
             response_id=self._text(task, reply, "response_id"),
             started_at=attempt.started_at,
             raw=reply.raw if isinstance(reply.raw, bytes) else b"",
+            **self._charged(used if attempt.paid is NO_USAGE else attempt.paid.plus(used), attempt),
         )
 
     def _number(
