@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.servers import ScriptedServer
 
 # the same examples each time, so that a red suite is the change's doing; HYPOTHESIS_PROFILE=explore looks for new ones
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -42,6 +45,22 @@ def new_threads():
     """
     before = set(threading.enumerate())
     return lambda: set(threading.enumerate()) - before
+
+
+@pytest.fixture(scope="session")
+def _scripted_process() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture
+def scripted(_scripted_process: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> ScriptedServer:
+    """Give a real server of models on loopback (``tests/servers``), without a script or a count of another test."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):  # nothing may stand between
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    _scripted_process.reset()
+    return _scripted_process
 
 
 @pytest.fixture
