@@ -190,10 +190,12 @@ class Server:
             message = str(step.get("message", f"scripted {status}")).replace("{key}", _key(head))
             written = api.error(status, message, step.get("code"))
             return Reply(status, json.dumps(written).encode(), step, headers)
-        reply = api.reply(body, self._answered(prompt, step, attempt))
+        # most requests do not ask for them, and they are the dearest part of a reply
+        scoring = not body.keys().isdisjoint({"logprobs", "include", "generationConfig"})
+        reply = api.reply(body, self._answered(prompt, step, attempt, scoring=scoring))
         return Reply(status, json.dumps(reply).encode(), step, headers)
 
-    def _answered(self, prompt: str, step: Mapping[str, Any], attempt: int) -> Answer:
+    def _answered(self, prompt: str, step: Mapping[str, Any], attempt: int, *, scoring: bool) -> Answer:
         logprobs = step.get("logprobs", ...)
         text = step.get("text")
         if text is None and step.get("filter") == 200:
@@ -205,7 +207,7 @@ class Server:
         if text is None:
             text = "" if step.get("tool_calls") or step.get("refusal") is not None else default_text(prompt)
         if logprobs is ...:
-            logprobs = scored(text, prompt) if len(text) < 4_000 else None
+            logprobs = scored(text, prompt) if scoring else None
         usage = step.get("usage", ...)
         return Answer(
             text=text,
