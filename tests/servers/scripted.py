@@ -149,7 +149,7 @@ class Server:
             step, attempt = script.step(prompt, model, path, self.seen)
             if (refused := self._refused(api, head, body, model)) is not None:
                 return script.delay(prompt, {}), refused
-            return script.delay(prompt, step), self._reply(api, body, prompt, step, head, attempt)
+            return script.delay(prompt, step), self._reply(api, body, prompt, step, head)
         finally:
             if script.record and len(self.recorded) < RECORDED:
                 self.recorded.append((method, path, head, raw, prompt, model, attempt, arrived, connection))
@@ -170,9 +170,7 @@ class Server:
         wrong = {"error": {"message": message}} if api is None else api.error(status, message, code)
         return Reply(status, json.dumps(wrong).encode(), step or {}, {})
 
-    def _reply(
-        self, api: Any, body: Mapping[str, Any], prompt: str, step: Mapping[str, Any], head: bytes, attempt: int
-    ) -> Reply:
+    def _reply(self, api: Any, body: Mapping[str, Any], prompt: str, step: Mapping[str, Any], head: bytes) -> Reply:
         headers = dict(step.get("headers", {}))
         if "retry_after" in step:
             headers["Retry-After"] = str(step["retry_after"])
@@ -192,10 +190,10 @@ class Server:
             return Reply(status, json.dumps(written).encode(), step, headers)
         # most requests do not ask for them, and they are the dearest part of a reply
         scoring = not body.keys().isdisjoint({"logprobs", "include", "generationConfig"})
-        reply = api.reply(body, self._answered(prompt, step, attempt, scoring=scoring))
+        reply = api.reply(body, self._answered(prompt, step, scoring=scoring))
         return Reply(status, json.dumps(reply).encode(), step, headers)
 
-    def _answered(self, prompt: str, step: Mapping[str, Any], attempt: int, *, scoring: bool) -> Answer:
+    def _answered(self, prompt: str, step: Mapping[str, Any], *, scoring: bool) -> Answer:
         logprobs = step.get("logprobs", ...)
         text = step.get("text")
         if text is None and step.get("filter") == 200:
@@ -218,7 +216,7 @@ class Server:
             tool_calls=tuple(step.get("tool_calls") or ()),
             refusal=step.get("refusal"),
             logprobs=None if logprobs is None else tuple((token, value) for token, value in logprobs),
-            identity=f"reply-{attempt}",
+            identity=f"reply-{zlib.crc32(prompt.encode()):08x}",
         )
 
     def _long_text(self, prompt: str, chars: int) -> str:
