@@ -12,13 +12,19 @@ from evalframe.adapters import Generation
 class Api(Protocol):
     """One wire format.
 
-    Attributes:
-        name: As a model's dict chooses it.
-        has: The generation settings that it has, by our names.
+    It may also have ``left_out(settings) -> tuple[str, ...]``, where it has some parts of a setting only: names those
+    that it does not have (``reasoning.summary``).
     """
 
-    name: str
-    has: frozenset[str]
+    @property
+    def name(self) -> str:
+        """The name by which a model's dict chooses it."""
+        ...
+
+    @property
+    def has(self) -> frozenset[str]:
+        """The generation settings that it has, by our names."""
+        ...
 
     def path(self, model: str) -> str:
         """Give the path below the base URL."""

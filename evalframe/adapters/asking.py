@@ -55,6 +55,7 @@ def work_out(
         rename: Names of the body, or our names, to others.
         logprobs: Ask for log-probabilities.
     """
+    parts_left_out = getattr(api, "left_out", lambda settings: ())
     left_out: list[str] = []
     fixed: dict[str, Any] = {}
     called: dict[str, list[str]] = {}  # our name -> the keys of the body that it became
@@ -63,6 +64,7 @@ def work_out(
             left_out.append(name)
         elif name in api.has and name != "instructions":
             keys = api.fixed({name: value})
+            left_out += parts_left_out({name: value})
             called[name] = list(keys)
             fixed = _merged(fixed, keys)
         elif passes_through and name in PASSED_THROUGH:
