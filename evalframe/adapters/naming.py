@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from evalframe.adapters.remote import RemoteModel
 from evalframe.errors import AdapterError, Fault
 from evalframe.registry import suggestion
 
+_URL = re.compile(r"@[A-Za-z][A-Za-z0-9+.-]*://")
 OPTIONS = ("api", "api_key_env", "base_url", "drop", "logprobs", "model_id", "model_version", "rename")
 
 
@@ -27,7 +29,7 @@ def remote_models(
     Raises:
         AdapterError: Every option that is wrong, an API that the vendor does not have, no URL.
     """
-    model, _, url = rest.partition("@")
+    model, url = _split(rest)
     name = f"{vendor.name}/{rest}"
     faults = list(_option_faults(vendor, options))
     base_url = options.get("base_url") or url or vendor.base_url
@@ -54,6 +56,12 @@ def remote_models(
         model_version=options.get("model_version"),
     )
     return [found.with_logprobs() if options.get("logprobs") else found]
+
+
+def _split(rest: str) -> tuple[str, str]:
+    """Take ``model@URL`` apart; a model's own name may have an ``@`` too."""
+    found = _URL.search(rest)
+    return (rest, "") if found is None else (rest[: found.start()], rest[found.start() + 1 :])
 
 
 def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:
