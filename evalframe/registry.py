@@ -131,6 +131,8 @@ ADAPTERS: Registry[Any] = Registry(
     "model adapter",
     {
         "mock": "evalframe.adapters.mock:from_name",
+        "openai": "evalframe.adapters.openai:openai_by_name",
+        "openai-compatible": "evalframe.adapters.openai:compatible_by_name",
         "replay": "evalframe.models:replay_by_name",
     },
     group="evalframe.adapters",
