@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
 import zlib
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import polars as pl
 
 from evalframe.errors import RunFolderError
 from evalframe.generate.finished import Finished, pack, to_generations, unpack
+from evalframe.generate.sqlitefile import FileKind, SqliteFile, read_only, refuse_foreign, transaction
 from evalframe.jsontext import clean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALL, GENERATIONS
@@ -27,9 +25,6 @@ from evalframe.schemas import CALL, GENERATIONS
 __all__ = ["SCHEMA_VERSION", "Finished", "Journal"]
 
 SCHEMA_VERSION = 1
-APPLICATION_ID = 0x45466A6C  # "EFjl": tells our file from any other SQLite file
-BUSY_SECONDS = 60.0
-FETCH = 10_000
 
 # SQLite compares text by its UTF-8 bytes, which is code point order: the order of every frame
 _CREATE = """
@@ -65,6 +60,17 @@ _DONE = f"SELECT {_KEY} FROM calls WHERE status != 'skipped' ORDER BY {_KEY}"
 _COUNTS = "SELECT model_id, status, count(*) FROM calls GROUP BY model_id, status ORDER BY model_id, status"
 _RAW = "SELECT raw FROM calls WHERE model_id = ? AND task_id = ? AND sample_index = ? AND repeat = ?"
 
+_KIND = FileKind(
+    name="journal",
+    application_id=0x45466A6C,  # "EFjl"
+    version=SCHEMA_VERSION,
+    create=(_CREATE,),
+    error=RunFolderError,
+    if_damaged="if the file is damaged, restore it from a copy or start a new run",
+    if_foreign="is no journal of a run; name the file that evalframe wrote",
+    if_other_version="open it with the evalframe that wrote it, or start a new run",
+)
+
 
 class _Entry:
     """What one caller of ``record`` waits for."""
@@ -77,49 +83,17 @@ class _Entry:
         self.error: RunFolderError | None = None
 
 
-class Journal:
-    """The finished calls of one run, on disk. Safe to use from several threads; open it with ``Journal.open``."""
+class Journal(SqliteFile):
+    """The finished calls of one run, on disk. Safe to use from several threads; open it with ``Journal.open``.
+
+    Its errors are ``RunFolderError``.
+    """
+
+    kind = _KIND
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self.path = path
-        self._connection = connection
-        self._writing = threading.Lock()  # held by the thread that commits
-        self._queue = threading.Lock()  # held for an append
+        super().__init__(path, connection)
         self._waiting: list[_Entry] = []
-
-    @classmethod
-    def open(cls, path: Path) -> Journal:
-        """Open a journal, or make an empty one where there is no file.
-
-        Raises:
-            RunFolderError: The folder is missing, or the file is no journal, is damaged, or is of another version.
-        """
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise RunFolderError(f"{path}: there is no folder {path.parent}; make it first")
-        with _as_folder_error(path):
-            connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True
-            )
-            try:
-                _prepare(path, connection)
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path, connection)
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; what was recorded stays. Closing twice is harmless."""
-        with self._writing:
-            self._connection.close()
 
     def record(self, finished: Sequence[Finished]) -> None:
         """Commit finished calls; returns when they are on disk.
@@ -145,8 +119,7 @@ class Journal:
 
     def _commit(self, group: list[_Entry]) -> None:
         try:
-            with _as_folder_error(self.path), _transaction(self._connection):
-                self._connection.executemany(_INSERT, (row for entry in group for row in entry.rows))
+            self._write((_INSERT, (row for entry in group for row in entry.rows)))
         except RunFolderError as error:
             for entry in group:
                 entry.error = error
@@ -171,11 +144,11 @@ class Journal:
             RunFolderError: The other file is no journal, or one of the two can not be used; nothing was copied then.
         """
         wanted = json.dumps(list(statuses))
-        with self._writing, _as_folder_error(path):
-            self._connection.execute("ATTACH ? AS other", (_read_only(path),))
+        with self._writing, self._using(path):
+            self._connection.execute("ATTACH ? AS other", (read_only(path),))
             try:
-                _refuse_foreign(path, self._connection, "other")
-                with _transaction(self._connection):
+                refuse_foreign(path, self._connection, self.kind, schema="other")
+                with transaction(self._connection):
                     if places is None:
                         self._connection.execute(_TAKE, (wanted,))
                     else:
@@ -201,21 +174,22 @@ class Journal:
     def segments(self, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[pl.DataFrame]:
         """Give all calls, skipped ones too, as GENERATIONS frames in key order.
 
-        Each segment is at most ``limits.segment_rows`` rows and ends with the row that reaches
-        ``limits.segment_bytes`` of text. What is recorded after the first segment was asked for is not seen. An empty
-        journal gives no segment.
+        A segment ends with the sample that reaches ``limits.segment_rows`` rows or ``limits.segment_bytes`` of text:
+        the repeats of a sample are in one segment. What is recorded after the first segment was asked for is not seen.
+        An empty journal gives no segment.
         """
         held: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
         size = 0
         for chunk in self._read(_SEGMENT, fetch=256):
             for *head, packed in chunk:
-                with _as_folder_error(self.path):
+                is_full = len(held) >= limits.segment_rows or size >= limits.segment_bytes
+                if is_full and tuple(head[:3]) != held[-1][0][:3]:
+                    segment, held, size = to_generations(held), [], 0
+                    yield segment
+                with self._using():
                     body, length = unpack(packed)
                 held.append((tuple(head), body))
                 size += length
-                if len(held) >= limits.segment_rows or size >= limits.segment_bytes:
-                    segment, held, size = to_generations(held), [], 0
-                    yield segment
         if held:
             yield to_generations(held)
 
@@ -227,84 +201,10 @@ class Journal:
     def raw(self, model_id: str, task_id: str, sample_index: int, repeat: int = 0) -> bytes | None:
         """Give the reply of one call as it came over the wire; None where there is no such call or it kept none."""
         rows = [row for chunk in self._read(_RAW, (model_id, task_id, sample_index, repeat)) for row in chunk]
-        with _as_folder_error(self.path):
+        with self._using():
             return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
-
-    def _read(self, query: str, values: Sequence[Any] = (), *, fetch: int = FETCH) -> Iterator[list[tuple[Any, ...]]]:
-        # a connection of its own, so that a reader sees one state and never waits for the writer
-        with _as_folder_error(self.path):
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        try:
-            with _as_folder_error(self.path):
-                cursor = connection.execute(query, values)
-            while True:
-                with _as_folder_error(self.path):
-                    rows = cursor.fetchmany(fetch)
-                if not rows:
-                    return
-                yield rows
-        finally:
-            connection.close()
 
 
 def _table_row(call: Finished) -> tuple[Any, ...]:
     raw = zlib.compress(call.raw, 1) if call.raw else None
     return clean(call.model_id), call.task_id, call.sample_index, call.repeat, call.status, pack(call), raw
-
-
-def _prepare(path: Path, connection: sqlite3.Connection) -> None:
-    """Set the file up where it is new; refuse it where it is not ours."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")  # a killed process loses nothing; only a power cut may
-    with _transaction(connection):  # a kill leaves a file that is empty or whole
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if not tables and not application:
-            connection.execute(_CREATE)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        else:
-            _refuse_foreign(path, connection, "main")
-
-
-def _refuse_foreign(path: Path, connection: sqlite3.Connection, schema: str) -> None:
-    (application,) = connection.execute(f"PRAGMA {schema}.application_id").fetchone()
-    (version,) = connection.execute(f"PRAGMA {schema}.user_version").fetchone()
-    if application != APPLICATION_ID:
-        raise RunFolderError(f"{path}: is no journal of a run; name the file that evalframe wrote")
-    if version != SCHEMA_VERSION:
-        raise RunFolderError(
-            f"{path}: is a journal of version {version}, and this evalframe reads version {SCHEMA_VERSION}; "
-            "open it with the evalframe that wrote it, or start a new run"
-        )
-
-
-def _read_only(path: Path) -> str:
-    """Give the URI by which another journal is read without a trace in its folder, which may be someone else's."""
-    # what a killed process left in the log is no part of the file yet, and SQLite must be let at it
-    log = Path(f"{path}-wal")
-    whole = not log.is_file() or not log.stat().st_size
-    return f"{path.resolve().as_uri()}?mode=ro" + ("&immutable=1" if whole else "")
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _as_folder_error(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, zlib.error, ValueError) as error:  # ValueError: a body that is no JSON
-        raise RunFolderError(
-            f"{path}: the journal can not be used ({error}); "
-            "if the file is damaged, restore it from a copy or start a new run"
-        ) from error

@@ -83,6 +83,18 @@ def test_segments_are_bounded_and_sorted_over_all(journal) -> None:
         assert check(pl.concat(segments), GENERATIONS).equals(journal.generations())
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(repeats=st.lists(st.integers(1, 5), max_size=8), n_rows=st.integers(1, 6), n_bytes=st.integers(1, 3_000))
+def test_the_repeats_of_a_sample_are_in_one_segment(tmp_path_factory, repeats, n_rows, n_bytes) -> None:
+    with Journal.open(tmp_path_factory.mktemp("law") / "j.sqlite") as journal:
+        journal.record([call(i, repeat=r, output_text="x" * 200) for i, n in enumerate(repeats) for r in range(n)])
+        segments = list(journal.segments(limits=Limits(segment_rows=n_rows, segment_bytes=n_bytes)))
+    samples = [set(segment["sample_index"]) for segment in segments]
+    assert sum(map(len, samples)) == len(repeats)  # none is in two
+    assert all(segment.height < n_rows + max(repeats) for segment in segments)
+    assert sum(segment.height for segment in segments) == sum(repeats)
+
+
 def test_an_empty_journal(journal) -> None:
     assert list(journal.segments()) == []
     assert check(journal.generations(), GENERATIONS).is_empty()
@@ -234,6 +246,9 @@ def test_other_versions_and_other_databases_are_refused(tmp_path) -> None:
     connection.close()
     with pytest.raises(RunFolderError, match="is no journal"):
         Journal.open(other)
+    connection = sqlite3.connect(other)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)  # it is as it was
+    connection.close()
 
 
 def test_a_missing_folder_is_named(tmp_path) -> None:
