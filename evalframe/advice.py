@@ -10,7 +10,7 @@ import polars as pl
 from evalframe.adapters.replay import Replay
 from evalframe.frames import listed
 from evalframe.manifest.generation import GenerationSettings
-from evalframe.models import Model
+from evalframe.models import Model, sending_of
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 
@@ -32,16 +32,15 @@ def warn_of_repeats(options: RunOptions, settings: GenerationSettings) -> None:
         )  # fmt: skip
 
 
-def warn_of_idle(settings: GenerationSettings) -> None:
-    """Say which settings are idle in this version."""
-    given = settings.model_fields_set
-    idle = [name for name in ("timeout_seconds", "max_retries", "max_empty_retries") if name in given]
-    if idle:
-        warnings.warn(
-            f"{', '.join(idle)}: recorded, and not enforced by this version, which makes one attempt a call; "
-            "adapters are told the time-out as task.deadline",
-            SettingWarning, stacklevel=FROM_CALLER,
-        )  # fmt: skip
+def warn_of_left_out(models: Sequence[Model], settings: GenerationSettings) -> None:
+    """Say which settings a model is not sent, because its API has none such or its dict drops them."""
+    for model in models:
+        sending = sending_of(model, settings)
+        if sending is not None and sending.left_out:
+            warnings.warn(
+                f"{model.adapter.model_id}: not sent, and recorded so in run.json: {', '.join(sending.left_out)}",
+                SettingWarning, stacklevel=FROM_CALLER,
+            )  # fmt: skip
 
 
 def warn_of_unused(models: Sequence[Model], rows: pl.DataFrame, options: RunOptions) -> None:

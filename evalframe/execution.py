@@ -7,25 +7,73 @@ import threading
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
-from evalframe.adapters import ModelAdapter
 from evalframe.assembling import assemble, check_registered
-from evalframe.errors import AdapterError, OptionError
+from evalframe.errors import AdapterError, Fault, OptionError
 from evalframe.generate import calls
+from evalframe.generate.cache import ResultCache, open_cache
 from evalframe.generate.journal import Journal
+from evalframe.generate.ledger import Ledger, paid, unpriced_faults
+from evalframe.generate.prices import Price, find_prices
 from evalframe.generate.threads import GenerateOptions, generate
 from evalframe.manifest.generation import GenerationSettings
-from evalframe.models import resolve_models
+from evalframe.models import Model, resolve_models, settings_of
 from evalframe.options import RunOptions
 from evalframe.recording import model_ids, now
 from evalframe.result import Run
 from evalframe.store import RunFolder
 
 
+def check_ready(
+    models: Sequence[Model], options: RunOptions, settings: GenerationSettings, *, known: Collection[str] = ()
+) -> None:
+    """Refuse, before anything is written or called, models that can not be called, and a cap that can not be kept.
+
+    Args:
+        models: Those that are to be called.
+        options, settings: Of the run.
+        known: Ids of models of the run that are not called now.
+
+    Raises:
+        OptionError: A key is missing, a setting that an API demands; a price is none, or not known where
+            ``max_cost_usd`` needs it; every fault is named.
+        CacheError: The result cache can not be used.
+    """
+    faults = []
+    for model in models:
+        check = getattr(model.adapter, "check", None)
+        try:
+            if check is not None:
+                check(settings_of(model, settings).sent())
+        except AdapterError as error:
+            faults.append(Fault("", "not_ready", error.message))
+    prices = prices_of(models, options, settings, known=known)
+    if options.max_cost_usd is not None:
+        faults += unpriced_faults([model.adapter for model in models], prices=prices)
+    if faults:
+        raise OptionError.of(faults, what="models of the run")
+    if (cache := open_cache(options.cache, [model.adapter for model in models])) is not None:
+        cache.close()
+
+
+def prices_of(
+    models: Sequence[Model], options: RunOptions, settings: GenerationSettings, *, known: Collection[str] = ()
+) -> dict[str, Price]:
+    """Give the prices of models, as far as they are known: their own, the run's, the maintained list's."""
+    return find_prices(
+        [model.adapter for model in models],
+        given=options.prices,
+        own={model.adapter.model_id: model.prices for model in models if model.prices is not None},
+        known=known,
+        service_tier=settings.service_tier,
+    )
+
+
 def execute(
     folder: RunFolder,
-    adapters: Sequence[ModelAdapter],
+    models: Sequence[Model],
     options: RunOptions,
     settings: GenerationSettings,
     *,
@@ -41,25 +89,13 @@ def execute(
             partial run is given back instead, with a warning.
     """
     started = time.perf_counter()
-    call_options = GenerateOptions(
-        concurrency=options.concurrency,
-        parallel=options.parallel,
-        repeats=options.repeats,
-        generation=settings.sent(),
-        timeout_seconds=settings.timeout_seconds,
-        reasoning_tags=tuple(options.reasoning_tags),
-        limits=options.limits,
-        progress=options.progress,
-        stop=stop,
-    )
     names = model_ids(folder.record())
     with folder.locked():
         check_registered(folder.read("rows"), folder=folder)
         folder.update_record(status="running")
         try:
-            if adapters:  # a run may have no call left to make
-                with Journal.open(folder.journal_path) as journal:
-                    generate(folder.read("rows"), adapters=adapters, journal=journal, options=call_options)
+            if models:  # a run may have no call left to make
+                _make_calls(folder, models, options, settings, stop=stop)
         except KeyboardInterrupt as interrupt:
             assemble(folder, options=options, model_ids=names)
             how = f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}"
@@ -75,6 +111,75 @@ def execute(
     return Run(folder)
 
 
+def _make_calls(
+    folder: RunFolder,
+    models: Sequence[Model],
+    options: RunOptions,
+    settings: GenerationSettings,
+    *,
+    stop: threading.Event | None,
+) -> None:
+    adapters = [model.adapter for model in models]
+    prices = prices_of(models, options, settings, known=model_ids(folder.record()))
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal.open(folder.journal_path))
+        cache = open_cache(options.cache, adapters)
+        if cache is not None:
+            stack.enter_context(cache)
+        for model in models:
+            if model.spec is not None and hasattr(model.adapter, "close"):  # an object of the caller's stays open
+                stack.callback(model.adapter.close)
+        before = paid(journal) if options.max_cost_usd is not None else 0.0
+        summary = generate(
+            folder.read("rows"),
+            adapters=adapters,
+            journal=journal,
+            ledger=Ledger(prices, cap_usd=options.max_cost_usd, spent_usd=before),
+            options=_call_options(models, options, settings, cache=cache, stop=stop),
+        )
+    folder.update_record(given_up=dict(summary.given_up))
+    if not options.progress:  # else it was said when it happened
+        for message in summary.given_up.values():
+            warnings.warn(message, GivenUpWarning, stacklevel=5)
+
+
+def _call_options(
+    models: Sequence[Model],
+    options: RunOptions,
+    settings: GenerationSettings,
+    *,
+    cache: ResultCache | None,
+    stop: threading.Event | None,
+) -> GenerateOptions:
+    own = {}
+    for model in models:
+        its = settings_of(model, settings)
+        own[model.adapter.model_id] = {
+            "generation": its.sent(),
+            "timeout_seconds": its.timeout_seconds,
+            "max_retries": its.max_retries,
+            "max_empty_retries": its.max_empty_retries,
+            "requests_per_minute": model.requests_per_minute or options.requests_per_minute,
+            "tokens_per_minute": model.tokens_per_minute or options.tokens_per_minute,
+        }
+    return GenerateOptions(
+        concurrency=options.concurrency,
+        parallel=options.parallel,
+        repeats=options.repeats,
+        own=own,
+        max_rate_limit_wait_seconds=options.max_rate_limit_wait_seconds,
+        preflight=options.preflight,
+        request_type=options.request_type,
+        loglikelihood_norm=options.loglikelihood_norm,
+        cache=cache,
+        refresh=options.cache == "refresh",
+        reasoning_tags=tuple(options.reasoning_tags),
+        limits=options.limits,
+        progress=options.progress,
+        stop=stop,
+    )
+
+
 def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
     """Give the command or the call that goes on with a run: objects and own metrics are only known to Python."""
     objects = [model["model_id"] for model in record["models"] if model["spec"] is None]
@@ -85,6 +190,10 @@ def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
 
 class PartialRunWarning(UserWarning):
     """A run was interrupted in a notebook, and what was done of it is given back."""
+
+
+class GivenUpWarning(UserWarning):
+    """A model was given up: its remaining samples were not called."""
 
 
 def in_notebook() -> bool:
@@ -102,14 +211,14 @@ def unfinished(folder: RunFolder, options: RunOptions) -> set[str]:
     return {name for name in model_ids(folder.record()) if calls.without(planned, done, model_id=name).height}
 
 
-def adapters_again(
+def models_again(
     record: Mapping[str, Any], models: Any, options: RunOptions, *, needed: Collection[str]
-) -> list[ModelAdapter]:
+) -> list[Model]:
     """Find the models of a run again: by the name they had, or among those that are handed in.
 
     Args:
         record: What ``run.json`` says.
-        models: Models that are handed in; None: none.
+        models: Models that are handed in, ``Model`` records too; None: none.
         options: Of the run.
         needed: The models that are to be called; the others need not be found.
 
@@ -117,20 +226,23 @@ def adapters_again(
         AdapterError: A needed model that was given as an object is not handed in.
         OptionError: A model that is handed in is none of the run's.
     """
-    handed = {} if models is None else {m.adapter.model_id: m.adapter for m in resolve_models(models)}
+    logprobs = options.confidence == "logprobs"
+    handed = {}
+    if models is not None:
+        handed = {model.adapter.model_id: model for model in resolve_models(models, logprobs=logprobs)}
     if strangers := sorted(handed.keys() - model_ids(record)):
         raise OptionError(f"{', '.join(strangers)}: no model of this run, which has {', '.join(model_ids(record))}")
-    adapters: list[ModelAdapter] = []
+    again: list[Model] = []
     lost: list[str] = []
     for model in record["models"]:
         name, spec = model["model_id"], model["spec"]
         if name not in needed:
             continue
         if name in handed:
-            adapters.append(handed[name])
+            again.append(handed[name])
         elif spec is not None:
-            found = resolve_models(spec, limits=options.limits)
-            adapters += [one.adapter for one in found if one.adapter.model_id == name]
+            found = resolve_models(spec, limits=options.limits, logprobs=logprobs)
+            again += [one for one in found if one.adapter.model_id == name]
         else:
             lost.append(name)
     if lost:
@@ -138,4 +250,4 @@ def adapters_again(
             f"models that were given as objects have calls to make: {', '.join(lost)}; hand them in again, with the "
             f"same model_id: models=[{', '.join(lost)}]"
         )
-    return adapters
+    return again

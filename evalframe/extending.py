@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.advice import warn_of_repeats, warn_of_unused
+from evalframe.advice import warn_of_left_out, warn_of_repeats, warn_of_unused
 from evalframe.deriving import begin
 from evalframe.errors import Fault, OptionError
-from evalframe.execution import adapters_again, execute
+from evalframe.execution import check_ready, execute, models_again
 from evalframe.generate.calls import repeats_of
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import Model, resolve_models
@@ -42,12 +42,14 @@ def rerun_failed(run: Run, models: Any = None, *, out: Out = None, progress: boo
     if lacking.is_empty():
         raise OptionError(f"every call of {run.path} has a reply: there is nothing to call again")
     options = RunOptions.recall({**run.record["options"], "progress": progress, "out": out})
-    adapters = adapters_again(run.record, models, options, needed=set(lacking))
+    settings = parse_generation(run.record["generation"], limits=options.limits)
+    again = models_again(run.record, models, options, needed=set(lacking))
+    check_ready(again, options, settings, known=model_ids(run.record))
     folder = begin(
         [run], how="rerun_failed", rows=run.rows, manifest=run.folder.manifest(), changes={}, statuses=("completed",),
         out=out,
     )  # fmt: skip
-    return execute(folder, adapters, options, parse_generation(run.record["generation"], limits=options.limits))
+    return execute(folder, again, options, settings)
 
 
 def extend(
@@ -77,7 +79,11 @@ def extend(
     grown = options if repeats is None else dataclasses.replace(options, repeats=repeats)
     if faults := option_faults(grown):
         raise OptionError.of(faults, what="extend")
-    resolved = [] if models is None else resolve_models(models, limits=options.limits)
+    resolved = (
+        []
+        if models is None
+        else resolve_models(models, limits=options.limits, logprobs=options.confidence == "logprobs")
+    )
     there = model_ids(run.record)
     added = [model for model in resolved if model.adapter.model_id not in there]
     handed = [model for model in resolved if model.adapter.model_id in there]
@@ -86,15 +92,17 @@ def extend(
         raise OptionError.of(faults, what="extend")
     settings = parse_generation(run.record["generation"], limits=options.limits)
     needed = set(there) if more else set()
-    own = adapters_again(run.record, [model.adapter for model in handed] or None, grown, needed=needed)
+    own = models_again(run.record, handed or None, grown, needed=needed)
+    check_ready([*own, *added], grown, settings, known=there)
+    warn_of_left_out(added, settings)
     warn_of_repeats(grown, settings)
     warn_of_unused(added, run.rows, grown)
-    entries = [*run.record["models"], *(model_entry(model) for model in added)]
+    entries = [*run.record["models"], *(model_entry(model, settings) for model in added)]
     folder = begin(
         [run], how="extend", rows=run.rows, manifest=run.folder.manifest(), out=out,
         changes={"models": entries, "options": grown.recorded()},
     )  # fmt: skip
-    return execute(folder, [*own, *(model.adapter for model in added)], grown, settings)
+    return execute(folder, [*own, *added], grown, settings)
 
 
 def _more_repeats(run: Run, options: RunOptions, grown: RunOptions) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.adapters import ModelAdapter
+from evalframe.adapters import ModelAdapter, Sending
 from evalframe.adapters.replay import Replay, replay_adapters
 from evalframe.data.local import FORMATS, read_records
 from evalframe.errors import AdapterError, DatasetError, EvalframeError, Fault, OptionError
@@ -63,6 +63,9 @@ def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS, logprobs: bo
     faults: list[Fault] = []
     for index, model in enumerate(given):
         spec = model if isinstance(model, str | Mapping) else None
+        if isinstance(model, Model):  # resolved before
+            found.append(model)
+            continue
         try:
             own = _engine_settings(model, limits) if isinstance(model, Mapping) else {}
             found += [Model(_asking(adapter, logprobs), spec, **own) for adapter in _resolve(model)]
@@ -84,6 +87,21 @@ def resolve_models(models: Any, *, limits: Limits = DEFAULT_LIMITS, logprobs: bo
         faults.append(Fault("models", "too_many", f"{len(ids)} models; at most {limits.models} in one run"))
     if faults:
         raise OptionError.of(faults, what="models of the run")
+    return found
+
+
+def settings_of(model: Model, settings: GenerationSettings) -> GenerationSettings:
+    """Give the generation settings of one model: its own go before the run's."""
+    if model.generation is None:
+        return settings
+    given = ((name, getattr(model.generation, name)) for name in model.generation.model_fields_set)
+    return settings.model_copy(update={name: value for name, value in given if value is not None})
+
+
+def sending_of(model: Model, settings: GenerationSettings) -> Sending | None:
+    """Say what becomes of the generation settings with one model; None: its adapter does not tell."""
+    sending = getattr(model.adapter, "sending", None)
+    found: Sending | None = None if sending is None else sending(settings_of(model, settings).sent())
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from evalframe.limits import Limits
 from evalframe.manifest.generation import GenerationSettings
 from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.version import suite_version
-from evalframe.models import Model
+from evalframe.models import Model, sending_of
 from evalframe.options import RunOptions
 from evalframe.planning import Plan
 from evalframe.registry import METRICS
@@ -41,7 +42,7 @@ def new_record(
         "parts": plan.parts,
         "content_hashes": plan.content_hashes,
         "bad_tasks": list(plan.bad_tasks),
-        "models": [model_entry(model) for model in models],
+        "models": [model_entry(model, settings) for model in models],
         "options": options.recorded(),
         "generation": settings.model_dump(exclude_none=True),
         "metadata": options.plain_metadata(),
@@ -50,14 +51,16 @@ def new_record(
     }
 
 
-def model_entry(model: Model) -> dict[str, Any]:
-    """Give what ``run.json`` says of a model: enough to find it again, no key."""
+def model_entry(model: Model, settings: GenerationSettings) -> dict[str, Any]:
+    """Give what ``run.json`` says of a model: enough to find it again, what it was really sent, no key."""
     adapter = model.adapter
     return {
         "model_id": adapter.model_id,
         "adapter": f"{type(adapter).__module__}.{type(adapter).__qualname__}",
         "model_version": getattr(adapter, "model_version", None),
         "spec": model.spec if isinstance(model.spec, str | None) else dict(model.spec),
+        "endpoint": getattr(adapter, "endpoint", None),
+        "sending": None if (sending := sending_of(model, settings)) is None else dataclasses.asdict(sending),
     }
 
 

@@ -7,11 +7,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_idle, warn_of_repeats, warn_of_unused
+from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_left_out, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
-from evalframe.execution import adapters_again, execute, unfinished
+from evalframe.execution import check_ready, execute, models_again, unfinished
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
@@ -76,11 +76,12 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     settled = RunOptions.of(options)
     settings = parse_generation(settled.generation, limits=settled.limits)
     found = find_source(source, settled)
-    resolved = resolve_models(models, limits=settled.limits)
+    resolved = resolve_models(models, limits=settled.limits, logprobs=settled.confidence == "logprobs")
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
+    check_ready(resolved, settled, settings)
     warn_of_repeats(settled, settings)
-    warn_of_idle(settings)
+    warn_of_left_out(resolved, settings)
     warn_of_files(settled, plan.content_hashes)
     warn_of_unused(resolved, plan.rows, settled)
     notes = target_notes(plan.rows)
@@ -88,7 +89,7 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"
     folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved, notes=notes)
-    return execute(folder, [model.adapter for model in resolved], settled, settings, stop=stop)
+    return execute(folder, resolved, settled, settings, stop=stop)
 
 
 def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool = True) -> Run:
@@ -114,8 +115,9 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     check_unchanged(folder, record, options)
     check_journal(folder, record)
     settings = parse_generation(record["generation"], limits=options.limits)
-    adapters = adapters_again(record, models, options, needed=unfinished(folder, options))
-    return execute(folder, adapters, options, settings)
+    again = models_again(record, models, options, needed=unfinished(folder, options))
+    check_ready(again, options, settings, known=model_ids(record))
+    return execute(folder, again, options, settings)
 
 
 def load(path: str | os.PathLike[str]) -> Run:

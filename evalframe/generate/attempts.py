@@ -115,7 +115,8 @@ class Caller:
             self._attempt(pending, crew, ticket)
             again = [call for call in pending if self._tries_again(call)]
             done += [self._finish(call) for call in pending if call not in again]
-            crew.progress.retried(len(again))
+            if again:
+                crew.progress.retried(len(again))
             pending = again
         return done
 

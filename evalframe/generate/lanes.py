@@ -156,6 +156,7 @@ def _join(threads: Sequence[threading.Thread], halt: threading.Event, progress: 
         while thread.is_alive():
             try:
                 thread.join(JOIN_SECONDS)
+                progress.tick()  # time goes by where no call ends, too
             except KeyboardInterrupt as error:
                 if interrupt is not None:
                     raise

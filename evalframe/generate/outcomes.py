@@ -35,16 +35,16 @@ class Usage:
     def plus(self, other: Any) -> Usage:
         """Add what another reply took."""
         if self is NO_USAGE:
-            return Usage(*(_counted(getattr(other, name)) for name in _USAGE))
-        return Usage(*(_sum(getattr(self, name), _counted(getattr(other, name))) for name in _USAGE))
+            return Usage(*(_counted(getattr(other, name)) for name in USAGE))
+        return Usage(*(_sum(getattr(self, name), _counted(getattr(other, name))) for name in USAGE))
 
 
-_USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+USAGE = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
 NO_USAGE = Usage()
 
 
 def _counted(value: Any) -> int | None:
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0 else None
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
@@ -164,7 +164,7 @@ class Judge:
 
     def _charged(self, usage: Usage, attempt: Attempt) -> dict[str, Any]:
         """Give the columns of tokens and dollars."""
-        tokens = {name: getattr(usage, name) for name in _USAGE} if usage is not NO_USAGE else {}
+        tokens = {name: getattr(usage, name) for name in USAGE} if usage is not NO_USAGE else {}
         if attempt.original is not None:
             return {**tokens, "cached": True, "cost_usd": 0.0, "cost_usd_original": attempt.original.cost_usd}
         if self.cost is None or not tokens:
@@ -181,7 +181,7 @@ class Judge:
         if finish_reason == "length" and not text.strip() and tool_calls is None:
             finish_reason = "truncated_no_answer"
         confidence = self._number(task, reply, "confidence", _is_share, "is not in [0, 1] (a percentage?)")
-        used = Usage(*(self._count(task, reply, name) for name in _USAGE))
+        used = Usage(*(self._count(task, reply, name) for name in USAGE))
         nll_fault = "is negative or not finite (a missing minus?)"
         return Finished(
             model_id=self.model_id,

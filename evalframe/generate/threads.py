@@ -6,67 +6,38 @@ A call is planned, attempted, turned into a record, committed to the journal, an
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
-from evalframe.adapters import NOTHING, ModelAdapter
-from evalframe.errors import AdapterError, Fault, OptionError
+from evalframe.adapters import NOTHING, ModelAdapter, TaskSpec
+from evalframe.errors import AdapterError
 from evalframe.frames import check
 from evalframe.generate import calls
+from evalframe.generate.attempts import Caller
+from evalframe.generate.cachekeys import may_be_kept
+from evalframe.generate.choices import choose, continuations
+from evalframe.generate.giving_up import Patience
 from evalframe.generate.journal import Journal
-from evalframe.generate.lanes import Lane, run_in_order, run_in_threads
-from evalframe.generate.outcomes import Judge, Notes
+from evalframe.generate.lanes import Lane, run_in_order, run_in_threads, why_skipped
+from evalframe.generate.ledger import Ledger
+from evalframe.generate.limiter import Limiter, Pace
+from evalframe.generate.memory import Memory
+from evalframe.generate.outcomes import USAGE, Judge, Notes
 from evalframe.generate.progress import Progress
-from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
-from evalframe.jsontext import clean
-from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.generate.retry import RetryPolicy
+from evalframe.generate.settings import GenerateOptions, checked_tags
 from evalframe.schemas import ROWS
 from evalframe.words import SkipReason
 
 INTERRUPTED = "the run was stopped before this call; resume it"
+__all__ = ["GenerateOptions", "GenerateSummary", "generate", "record_missing"]
+
 SKIP_CHUNK = 5_000  # calls recorded as skipped in one commit
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerateOptions:
-    """How calls are made.
-
-    Attributes:
-        concurrency: Calls in flight over all models, 1 to ``limits.concurrency``; a model may use up to as many.
-            None: ``limits.concurrency`` over all, ``limits.workers_per_model`` a model.
-        parallel: False makes the calls one by one, in order.
-        repeats: Calls a sample, from 1 up; or by task id or category (a task id goes first; others: 1).
-        generation: The settings that adapters are to send.
-        timeout_seconds: Of one attempt, over 0; adapters are told it as a deadline. None: no limit.
-        reasoning_tags: Names (``think``) or pairs of tags that hold reasoning in a reply's text; empty: none.
-        limits: The table of numbers.
-        progress: Show a progress bar.
-        stop: An event that, once set, lets no further call begin; what was not called is recorded as skipped.
-        monotonic: A clock that only goes up, in seconds.
-        now: The time of day, with a time zone.
-    """
-
-    concurrency: int | None = None
-    parallel: bool = True
-    repeats: int | Mapping[str, int] = 1
-    generation: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    timeout_seconds: float | None = None
-    reasoning_tags: Sequence[str | Sequence[str]] = DEFAULT_TAGS
-    limits: Limits = DEFAULT_LIMITS
-    progress: bool = False
-    stop: threading.Event | None = field(default=None, compare=False)
-    monotonic: Callable[[], float] = field(default=time.monotonic, compare=False)
-    now: Callable[[], datetime] = field(default=_utc_now, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +48,8 @@ class GenerateSummary:
         counts: Model id to status to calls, of the whole journal: earlier parts of a resumed run too.
         n_called: Calls that were made now.
         wall_seconds: Of this part.
-        interrupted: The run was stopped; calls remain.
+        interrupted: Calls remain: the run was stopped, a model was given up, or the money is spent.
+        given_up: Model id to why it was given up.
         notes: Values of replies that became null, one line a kind.
     """
 
@@ -85,11 +57,17 @@ class GenerateSummary:
     n_called: int
     wall_seconds: float
     interrupted: bool = False
+    given_up: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     notes: tuple[str, ...] = ()
 
 
 def generate(
-    rows: pl.DataFrame, *, adapters: Sequence[ModelAdapter], journal: Journal, options: GenerateOptions
+    rows: pl.DataFrame,
+    *,
+    adapters: Sequence[ModelAdapter],
+    journal: Journal,
+    options: GenerateOptions,
+    ledger: Ledger | None = None,
 ) -> GenerateSummary:
     """Call every model with every row, as often as asked, and record each outcome in the journal.
 
@@ -103,6 +81,7 @@ def generate(
             batches; one with ``prepare(categories)`` is replaced by what that gives.
         journal: Where outcomes go.
         options: How.
+        ledger: What calls cost; once its cap is reached no further call begins. None: nobody knows.
 
     Returns:
         Counts. The generations are in the journal (``Journal.segments``).
@@ -118,33 +97,38 @@ def generate(
         KeyboardInterrupt: After an interrupt, when the journal is complete.
     """
     check(rows, ROWS)
-    tags = _check_options(adapters, options)
+    tags = checked_tags(adapters, options)
     began = options.monotonic()
     planned = calls.plan(rows, repeats=options.repeats)
     done = journal.done()
-    notes = Notes()
-    lanes = [
-        _lane(adapter, rows, calls.without(planned, done, model_id=adapter.model_id), tags, notes, options)
-        for adapter in _prepared(rows, adapters)
-    ]
+    notes, ledger = Notes(), ledger or Ledger({})
+    limiters: dict[str, Limiter] = {}
+    lanes = []
+    for adapter in _prepared(rows, adapters):
+        own = replace(options, **options.own.get(adapter.model_id, {}))
+        lane_plan = calls.without(planned, done, model_id=adapter.model_id)
+        caller = _caller(adapter, tags=tags, notes=notes, options=own, limiters=limiters, ledger=ledger)
+        lanes.append(_lane(caller, rows, lane_plan, own))
     stop = options.stop or threading.Event()
     with Progress(sum(lane.n_calls for lane in lanes), show=options.progress, clock=options.monotonic) as progress:
         run = run_in_threads if options.parallel else run_in_order
-        interrupt = run(lanes, journal=journal, progress=progress, stop=stop, bound=_bound(options))
-    n_called = sum(lane.n_finished for lane in lanes)
-    interrupted = any(lane.n_finished < lane.n_calls for lane in lanes)
-    if interrupted:
-        model_ids = [lane.judge.model_id for lane in lanes]
-        record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
+        interrupt = run(lanes, journal=journal, progress=progress, ledger=ledger, stop=stop, bound=_bound(options))
+    unmade = [lane for lane in lanes if lane.n_finished < lane.n_calls]
+    for lane in unmade:
+        reason, message = why_skipped(lane, ledger, interrupted=INTERRUPTED)
+        record_missing(
+            rows, model_ids=[lane.model_id], journal=journal, repeats=options.repeats, reason=reason, message=message
+        )
     if interrupt is not None:
         raise interrupt
     notes.warn()
     return GenerateSummary(
         counts=_counts(journal, adapters),
-        n_called=n_called,
+        n_called=sum(lane.n_finished for lane in lanes),
         wall_seconds=options.monotonic() - began,
-        interrupted=interrupted,
-        notes=notes.lines(),
+        interrupted=bool(unmade),
+        given_up={lane.model_id: lane.patience.given_up[1] for lane in lanes if lane.patience.given_up},
+        notes=(*notes.lines(), *ledger.notes()),
     )
 
 
@@ -185,31 +169,6 @@ def record_missing(
     return n_missing
 
 
-def _check_options(adapters: Sequence[ModelAdapter], options: GenerateOptions) -> tuple[tuple[str, str], ...]:
-    """Refuse what is wrong before any call; gives the normalised reasoning tags."""
-    faults = []
-    top, n, seconds = options.limits.concurrency, options.concurrency, options.timeout_seconds
-    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= top):
-        remedy = "a local server may take more: limits=Limits(concurrency=…)"
-        faults.append(Fault("concurrency", "bad_value", f"{n!r} is no whole number from 1 to {top}", remedy))
-    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        faults.append(Fault("timeout_seconds", "bad_value", f"{seconds!r} is no number over 0"))
-    for place, adapter in enumerate(adapters):
-        model_id, name = getattr(adapter, "model_id", None), type(adapter).__name__
-        if not isinstance(model_id, str) or not model_id or not callable(getattr(adapter, "generate", None)):
-            raise AdapterError(f"models[{place}]: {name} is no adapter; it needs model_id (text) and generate()")
-        if clean(model_id) != model_id:
-            raise AdapterError(f"models[{place}]: the model_id {model_id!r} is no legal Unicode text; rename it")
-    ids = [adapter.model_id for adapter in adapters]
-    twice = sorted({model_id for model_id in ids if ids.count(model_id) > 1})
-    faults += [Fault("models", "duplicate", f"{name!r} stands twice", "give each model an id") for name in twice]
-    if not 1 <= len(ids) <= options.limits.models:
-        faults.append(Fault("models", "bad_value", f"{len(ids)} models; 1 to {options.limits.models} in one run"))
-    if faults:
-        raise OptionError.of(faults, what="options of the calls")
-    return reasoning_tags(options.reasoning_tags)
-
-
 def _prepared(rows: pl.DataFrame, adapters: Sequence[ModelAdapter]) -> list[ModelAdapter]:
     """Let each adapter that wants to know the run's categories know them; it gives what is called in its place."""
     categories = rows["category"].unique(maintain_order=True).to_list()
@@ -226,30 +185,72 @@ def _prepared(rows: pl.DataFrame, adapters: Sequence[ModelAdapter]) -> list[Mode
     return prepared
 
 
-def _lane(
+def _caller(
     adapter: ModelAdapter,
-    rows: pl.DataFrame,
-    planned: pl.DataFrame,
+    *,
     tags: tuple[tuple[str, str], ...],
     notes: Notes,
     options: GenerateOptions,
-) -> Lane:
-    version = getattr(adapter, "model_version", None)
-    batch_size = getattr(adapter, "batch_size", None) if hasattr(adapter, "generate_batch") else None
-    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-        raise AdapterError(f"{adapter.model_id}: batch_size is {batch_size!r}, no whole number from 1 up")
-    generation = MappingProxyType(dict(options.generation))
-    return Lane(
+    limiters: dict[str, Limiter],
+    ledger: Ledger,
+) -> Caller:
+    version, endpoint = getattr(adapter, "model_version", None), getattr(adapter, "endpoint", None)
+    chooses = options.request_type == "loglikelihood"
+    model_id = adapter.model_id
+
+    def cost(*tokens: int | None) -> float | None:
+        return ledger.cost(model_id, **dict(zip(USAGE, tokens, strict=True)))
+
+    shared = endpoint if isinstance(endpoint, str) else f"model {model_id}"
+    limiter = limiters.setdefault(shared, Limiter(monotonic=options.monotonic, random=options.random))
+    return Caller(
         adapter=adapter,
-        judge=Judge(adapter.model_id, version if isinstance(version, str) else None, tags, notes),
-        specs=calls.specs(rows, planned, generation=generation),
+        judge=Judge(
+            model_id, version if isinstance(version, str) else None, tags, notes,
+            confidence_source="choice_logprobs" if chooses else "adapter", cost=cost,
+        ),
+        policy=RetryPolicy(
+            max_retries=options.max_retries, max_empty_retries=options.max_empty_retries,
+            max_rate_limit_wait_seconds=options.max_rate_limit_wait_seconds, random=options.random,
+        ),
+        pace=Pace(
+            requests_per_minute=options.requests_per_minute, tokens_per_minute=options.tokens_per_minute,
+            monotonic=options.monotonic,
+        ),
+        limiter=limiter if options.max_retries else None,  # without retries a rate limit is a failure, and no wait
+        timeout_seconds=options.timeout_seconds,
+        batch=not chooses and hasattr(adapter, "generate_batch") and hasattr(adapter, "batch_size"),
+        ask=partial(choose, adapter, norm=options.loglikelihood_norm) if chooses else None,
+        monotonic=options.monotonic,
+        now=options.now,
+    )  # fmt: skip
+
+
+def _lane(caller: Caller, rows: pl.DataFrame, planned: pl.DataFrame, options: GenerateOptions) -> Lane:
+    adapter: Any = caller.adapter
+    batch_size = adapter.batch_size if caller.batch else None
+    if caller.batch and (not isinstance(batch_size, int) or batch_size < 1):
+        raise AdapterError(f"{adapter.model_id}: batch_size is {batch_size!r}, no whole number from 1 up")
+    memory = None
+    if options.cache is not None and may_be_kept(adapter):
+        memory = Memory(
+            cache=options.cache, reads=not options.refresh, request_type=options.request_type,
+            norm=options.loglikelihood_norm, continuations=None if caller.ask is None else _continuations,
+        )  # fmt: skip
+    return Lane(
+        caller=caller,
+        specs=calls.specs(rows, planned, generation=MappingProxyType(dict(options.generation))),
         n_calls=planned.height,
         n_workers=options.concurrency or options.limits.workers_per_model,
         batch_size=batch_size,
-        timeout_seconds=options.timeout_seconds,
-        monotonic=options.monotonic,
-        now=options.now,
+        patience=Patience(adapter.model_id, monotonic=options.monotonic),
+        memory=memory,
+        preflight=options.preflight and hasattr(adapter, "endpoint"),
     )
+
+
+def _continuations(task: TaskSpec) -> list[str]:
+    return continuations(task.prompt, task.choices)
 
 
 def _bound(options: GenerateOptions) -> int:

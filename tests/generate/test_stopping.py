@@ -12,6 +12,7 @@ from evalframe.adapters import Generation
 from evalframe.errors import RunFolderError
 from evalframe.frames import check
 from evalframe.generate import lanes
+from evalframe.generate.ledger import Ledger
 from evalframe.generate.progress import Progress
 from evalframe.generate.threads import GenerateOptions, generate, record_missing
 from evalframe.schemas import GENERATIONS
@@ -74,7 +75,7 @@ def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
 
 
 def test_a_worker_whose_start_an_interrupt_cut_short_is_waited_for(journal) -> None:
-    crew = lanes._Crew(journal, Progress(0, show=False), threading.Event(), threading.BoundedSemaphore(1))
+    crew = lanes._Crew(journal, Progress(0, show=False), Ledger({}), threading.Event(), None)
 
     class Slow(threading.Thread):
         def start(self) -> None:  # the thread begins after the interrupt
@@ -83,6 +84,11 @@ def test_a_worker_whose_start_an_interrupt_cut_short_is_waited_for(journal) -> N
             raise KeyboardInterrupt
 
     class Idle:
+        opened = threading.Event()
+
+        def leads(self) -> bool:
+            return True
+
         def take(self) -> list[object]:
             raise AssertionError("no call begins after an interrupt")
 

@@ -310,7 +310,6 @@ def test_a_file_under_an_id_that_nothing_names_is_told(rows_file: Path) -> None:
 def test_settings_that_do_not_do_what_they_say_are_told(rows_file: Path) -> None:
     for options, says in (
         ({"repeats": 2, "generation": {"temperature": 0}}, "repeats at temperature 0"),
-        ({"generation": {"max_retries": 3, "timeout_seconds": 5}}, "timeout_seconds, max_retries: recorded, and not"),
     ):
         with pytest.warns(SettingWarning, match=says):
             ef.run(suite(), "mock/noisy", files={"rows": rows_file}, out=False, progress=False, **options)
@@ -320,7 +319,8 @@ def test_settings_that_do_not_do_what_they_say_are_told(rows_file: Path) -> None
     ("model", "says"),
     [
         ({"model": "mock/noisy", "api_key": "sk-1"}, "'api_key' looks like a secret"),
-        ({"model": "mock/noisy", "generation": {"temperature": 1}}, "does not have generation in a model's dict yet"),
+        ({"model": "mock/noisy", "generation": {"temperatur": 1}}, "temperatur: .*did you mean"),
+        ({"model": "mock/noisy", "requests_per_minute": 0}, "0 is no number over 0"),
         ({"model": "mock/noisy", "speed": 3}, "has no option 'speed'"),
         ({"name": "mock/noisy"}, "a dict names its model"),
     ],
