@@ -10,6 +10,7 @@ from evalframe.errors import SandboxError, UnknownNameError
 from evalframe.extracting import extract_answers
 from evalframe.frames import empty
 from evalframe.generate.journal import Journal
+from evalframe.generate.progress import Stage
 from evalframe.generate.threads import record_missing
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
@@ -36,13 +37,16 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
     n_calls, segment = 0, -1
     with Journal.open(folder.journal_path) as journal:
         missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
-        for segment, generations in enumerate(journal.segments(limits=options.limits)):
-            answers = extract_answers(generations, rows=rows, limits=options.limits)
-            scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
-            folder.write("generations", generations, segment=segment)
-            folder.write("answers", answers, segment=segment)
-            folder.write("scores", scores, segment=segment)
-            n_calls += generations.height
+        n_recorded = int(journal.counts()["n"].sum())
+        with Stage("scoring", n_recorded, show=options.progress) as stage:
+            for segment, generations in enumerate(journal.segments(limits=options.limits)):
+                answers = extract_answers(generations, rows=rows, limits=options.limits)
+                scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
+                folder.write("generations", generations, segment=segment)
+                folder.write("answers", answers, segment=segment)
+                folder.write("scores", scores, segment=segment)
+                n_calls += generations.height
+                stage.step(generations.height)
     folder.write("grades", empty(GRADES))
     # outcomes only: the texts of a large run would not fit
     outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")

@@ -22,7 +22,7 @@ FORM = (
 )
 LIST_INSTALL = 'pip install "evalframe[prices]"'
 
-# prefixes of our own that name a vendor: its models keep their prices behind a gateway
+# adapters that name a vendor: its models keep their prices behind a gateway
 _VENDORS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
 # the list prices these by what no reply of ours tells, or not the way a reply counts them
 _BEYOND_TOKENS = ("requests_kcount", "output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount")
@@ -178,7 +178,7 @@ def _listed(adapter: ModelAdapter, service_tier: str | None, now: datetime | Non
     model = getattr(adapter, "model", None)
     if not isinstance(model, str):
         model = rest.split("@")[0] or prefix
-    vendor = _VENDORS.get(prefix)
+    vendor = _VENDORS.get(getattr(getattr(adapter, "vendor", None), "name", prefix))
     if vendor is None and _is_local(endpoint):
         return None
     return _from_list(model, vendor, endpoint, service_tier, now)
