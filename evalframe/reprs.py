@@ -1,8 +1,9 @@
-"""How records show themselves: by what is not the default, with long texts cut."""
+"""How records show themselves: by what is not the default, with long texts cut; and dollars."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,17 @@ def told(name: str, parts: Iterable[tuple[str, Any]]) -> str:
     "Generation(text='four', confidence=0.5)"
     """
     return f"{name}({', '.join(f'{key}={short(value)}' for key, value in parts)})"
+
+
+def dollars(amount: float) -> str:
+    """Write dollars for a person: to the cent, or to two figures where that would be nothing.
+
+    >>> dollars(12.5), dollars(0.00042), dollars(0.0)
+    ('$12.50', '$0.00042', '$0.00')
+    """
+    if amount <= 0 or amount >= 0.095:
+        return f"${amount:,.2f}"
+    return f"${amount:.{1 - math.floor(math.log10(amount))}f}"
 
 
 class Telling:

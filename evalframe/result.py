@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
@@ -143,10 +143,13 @@ class Run:
         frames = {"rows": self.rows, "generations": self._figures}
         return calibrating.reliability(self.scores, **{**frames, **options})
 
-    def costs(self) -> pl.DataFrame:
-        """COSTS: calls, tokens, dollars and latency of each model; calls of other runs cost what they did there."""
+    def costs(self, *, by: Literal["model", "task", "run"] = "model") -> pl.DataFrame:
+        """COSTS: calls, tokens, dollars and latency of each model; TASK_COSTS and RUN_COSTS by ``task`` and ``run``.
+
+        Calls of other runs cost what they did there.
+        """
         columns = [*CALL_KEY, *spending.OF_CALLS]
-        found = spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"))
+        found = spending.costs(self.folder.scan("generations").select(columns).collect(engine="in-memory"), by=by)
         others = [parent["run_id"] for parent in self.record.get("derived_from", ())]
         told = [f"calls that came from {listed(others)} are counted with what they cost there"] if others else []
         return Noted.of(found, [*getattr(found, "notes", ()), *told])

@@ -15,7 +15,7 @@ from evalframe.errors import DatasetError, Fault
 from evalframe.manifest.suite import parse_suite
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
-from evalframe.reprs import changed, short
+from evalframe.reprs import changed, dollars, short
 
 
 @pytest.fixture
@@ -155,3 +155,9 @@ def test_a_schema_says_what_a_row_is() -> None:
     html = schemas.LEADERBOARD._repr_html_()
     assert "one model, best first" in html
     assert "mean_ci_lo" in html
+
+
+def test_dollars_are_written_for_people() -> None:
+    assert [dollars(amount) for amount in (0, 1234.5, 0.42, 0.0949, 0.0042, 1e-7)] == [
+        "$0.00", "$1,234.50", "$0.42", "$0.095", "$0.0042", "$0.00000010",
+    ]  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from evalframe.errors import OptionError
 from evalframe.frames import check
-from evalframe.schemas import COSTS, GENERATIONS
+from evalframe.schemas import COSTS, GENERATIONS, RUN_COSTS, TASK_COSTS
 from evalframe.spending import costs
 
 
@@ -53,6 +54,47 @@ def test_a_model_without_a_reply_paid_nothing_and_has_no_latency() -> None:
 
 
 def test_models_stand_apart_and_no_call_gives_no_row() -> None:
-    both = costs(generations({"model_id": "b", "cost_usd": 1.0}, {"model_id": "a", "cost_usd": 2.0}))
+    paid = {"cost_usd_original": 0.0, "input_tokens": 0, "output_tokens": 0}
+    both = costs(generations({"model_id": "b", **paid, "cost_usd": 1.0}, {"model_id": "a", **paid, "cost_usd": 2.0}))
     assert both.select("model_id", "cost_usd").rows() == [("a", 2.0), ("b", 1.0)]
     assert check(costs(generations()), COSTS).is_empty()
+    assert both.notes == ("in all: $3.00 paid ($0.00 when the calls were made), 0 tokens, 2 calls",)
+
+
+CALLS = [
+    {"model_id": model, "task_id": task, "cost_usd": cost, "cost_usd_original": cost, "input_tokens": 10,
+     "output_tokens": 1, "latency_seconds": 1.0}
+    for model in ("a", "b") for task, cost in (("t", 0.5), ("t", 0.25), ("u", 0.125))
+]  # fmt: skip
+
+
+def test_tasks_and_the_run_add_up_to_the_models() -> None:
+    calls = generations(*CALLS)
+    models, tasks, run = costs(calls), costs(calls, by="task"), costs(calls, by="run")
+    assert check(tasks, TASK_COSTS) is tasks
+    assert check(run, RUN_COSTS) is run
+    assert tasks.select("model_id", "task_id", "cost_usd", "total_tokens", "n_calls").rows() == [
+        ("a", "t", 0.75, 22, 2), ("a", "u", 0.125, 11, 1), ("b", "t", 0.75, 22, 2), ("b", "u", 0.125, 11, 1),
+    ]  # fmt: skip
+    for name in ("cost_usd", "cost_usd_original", "total_tokens", "n_calls", "n_attempts", "latency_sum_seconds"):
+        assert models[name].sum() == tasks[name].sum() == run[name].item()
+    assert models.notes == tasks.notes == ("in all: $1.75 paid, 66 tokens, 6 calls",)
+    assert run.notes == ()
+    assert run["latency_median_seconds"].item() == 1.0
+
+
+def test_what_is_unknown_of_one_model_is_unknown_of_the_run_and_not_of_the_others() -> None:
+    calls = generations(*CALLS, {"model_id": "b", "task_id": "u", "cost_usd": None, "input_tokens": None})
+    said = "b: the price of 1 of 4 completed calls is not known, so cost_usd is null"
+    assert costs(calls)["cost_usd"].to_list() == [0.875, None]
+    assert costs(calls, by="task")["cost_usd"].to_list() == [0.75, 0.125, 0.75, None]
+    assert costs(calls, by="run").select("cost_usd", "total_tokens", "n_unpriced").row(0) == (None, None, 1)
+    for by in ("model", "task", "run"):
+        assert costs(calls, by=by).notes == (said,)
+
+
+def test_nothing_called_cost_nothing_and_a_wrong_word_is_told() -> None:
+    empty = costs(generations(), by="run")
+    assert empty.select("cost_usd", "n_calls", "latency_median_seconds").row(0) == (0.0, 0, None)
+    with pytest.raises(OptionError, match="'models' is none of model, task, run -> did you mean 'model'"):
+        costs(generations(), by="models")  # type: ignore[arg-type]

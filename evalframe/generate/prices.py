@@ -158,17 +158,6 @@ def list_is_installed() -> bool:
     return importlib.util.find_spec("genai_prices") is not None
 
 
-def dollars(amount: float) -> str:
-    """Write dollars for a person: to the cent, or to two figures where that would be nothing.
-
-    >>> dollars(12.5), dollars(0.00042), dollars(0.0)
-    ('$12.50', '$0.00042', '$0.00')
-    """
-    if amount <= 0 or amount >= 0.095:
-        return f"${amount:,.2f}"
-    return f"${amount:.{1 - math.floor(math.log10(amount))}f}"
-
-
 def _listed(adapter: ModelAdapter, service_tier: str | None, now: datetime | None) -> Price | None:
     """Look a model up in the list: by the server it is called at, else by the vendor that its name begins with."""
     endpoint = getattr(adapter, "endpoint", None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 from evalframe.generate.finished import Finished
-from evalframe.generate.prices import dollars
+from evalframe.reprs import dollars
 
 DRAW_SECONDS = 0.1  # between two pictures of a bar
 QUIET_SECONDS = 2.0  # no two lines of a log come faster

@@ -38,13 +38,15 @@ from evalframe.schemas.figures import (
     PAIRWISE,
     PASS_AT_K,
     RELIABILITY,
+    RUN_COSTS,
     SLICES,
+    TASK_COSTS,
 )
 
 ALL = (
     RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES,
     LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K, COMPARISON,
-    DIFFERENCES, COSTS,
+    DIFFERENCES, COSTS, TASK_COSTS, RUN_COSTS,
 )  # fmt: skip
 
 __all__ = [
@@ -69,10 +71,12 @@ __all__ = [
     "RECORDS",
     "RELIABILITY",
     "ROWS",
+    "RUN_COSTS",
     "SAMPLES",
     "SAMPLE_INDEX",
     "SCORES",
     "SLICES",
+    "TASK_COSTS",
     "TASK_ID",
     "TASK_METRICS",
     "TEXTS",

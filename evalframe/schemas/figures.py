@@ -183,28 +183,33 @@ DIFFERENCES = FrameSchema(
     key=("model_a", "model_b"),
 )  # fmt: skip
 
-COSTS = FrameSchema(
-    "costs",
-    "one model: what its calls cost",
-    (
-        MODEL_ID,
-        amount("cost_usd", "dollars that this run paid; null: the price of a completed call is not known"),
-        amount("cost_usd_original", "dollars that the calls cost when they were made; null: as above"),
-        count("total_tokens", "input and output tokens; null: a completed call does not tell", nullable=True),
-        count("input_tokens", "null: a completed call does not tell", nullable=True),
-        count("output_tokens", "null: a completed call does not tell", nullable=True),
-        count("cached_tokens", "input tokens that the provider had cached; null: not told", nullable=True),
-        count("reasoning_tokens", "output tokens spent on reasoning; null: not told", nullable=True),
-        count("n_unpriced", "completed calls whose price is not known"),
-        count("n_cached", "completed calls whose reply came from the result cache"),
-        count("n_attempts", "requests sent, retries included"),
-        amount("latency_median_seconds", "of completed calls; null: none"),
-        amount("latency_p95_seconds", "95th percentile of completed calls; null: none"),
-        amount("latency_sum_seconds", "of completed calls, one after the other; null: none"),
-        count("n_calls", "calls planned: samples times repeats"),
-        count("n_completed", "calls with a reply"),
-        count("n_failed", "calls without one"),
-        count("n_skipped", "calls never made"),
-    ),
-    key=("model_id",),
+_SPENT = (
+    amount("cost_usd", "dollars that this run paid; null: the price of a completed call is not known"),
+    amount("cost_usd_original", "dollars that the calls cost when they were made; null: as above"),
+    count("total_tokens", "input and output tokens; null: a completed call does not tell", nullable=True),
+    count("input_tokens", "null: a completed call does not tell", nullable=True),
+    count("output_tokens", "null: a completed call does not tell", nullable=True),
+    count("cached_tokens", "input tokens that the provider had cached; null: not told", nullable=True),
+    count("reasoning_tokens", "output tokens spent on reasoning; null: not told", nullable=True),
+    count("n_unpriced", "completed calls whose price is not known"),
+    count("n_cached", "completed calls whose reply came from the result cache"),
+    count("n_attempts", "requests sent, retries included"),
+    amount("latency_median_seconds", "of completed calls; null: none"),
+    amount("latency_p95_seconds", "95th percentile of completed calls; null: none"),
+    amount("latency_sum_seconds", "of completed calls, one after the other; null: none"),
+    count("n_calls", "calls planned: samples times repeats"),
+    count("n_completed", "calls with a reply"),
+    count("n_failed", "calls without one"),
+    count("n_skipped", "calls never made"),
 )
+
+COSTS = FrameSchema("costs", "one model: what its calls cost", (MODEL_ID, *_SPENT), key=("model_id",))
+
+TASK_COSTS = FrameSchema(
+    "task_costs",
+    "one model in one task: what its calls cost",
+    (MODEL_ID, TASK_ID, *_SPENT),
+    key=("model_id", "task_id"),
+)
+
+RUN_COSTS = FrameSchema("run_costs", "the run, its only row: what all calls cost", _SPENT, key=())

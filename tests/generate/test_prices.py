@@ -15,7 +15,7 @@ from evalframe.adapters import Generation
 from evalframe.adapters.callables import from_callable
 from evalframe.adapters.mock import from_name
 from evalframe.errors import OptionError
-from evalframe.generate.prices import Price, dollars, find_prices
+from evalframe.generate.prices import Price, find_prices
 from evalframe.models import replay
 
 COUNTS = st.integers(0, 10**7)
@@ -166,9 +166,3 @@ class TestList:
             Api("openai-compatible/sonar@https://api.perplexity.ai", "https://api.perplexity.ai/chat/completions"),
         ]
         assert find_prices(models) == {}
-
-
-def test_dollars_are_written_for_people() -> None:
-    assert [dollars(amount) for amount in (0, 1234.5, 0.42, 0.0949, 0.0042, 1e-7)] == [
-        "$0.00", "$1,234.50", "$0.42", "$0.095", "$0.0042", "$0.00000010",
-    ]  # fmt: skip
