@@ -45,9 +45,20 @@ def _umask() -> int:
 
 
 def user_folder() -> Path:
-    """The user's own folder of runs, files and caches: ``EVALFRAME_HOME``, else the platform's data directory."""
+    """The user's own folder of runs and files: ``EVALFRAME_HOME``, else the platform's data directory."""
     if home := os.environ.get("EVALFRAME_HOME"):
         return Path(home)
     from platformdirs import user_data_path
 
     return user_data_path("evalframe", appauthor=False)
+
+
+def cache_folder() -> Path:
+    """The user's own folder of caches: ``EVALFRAME_CACHE``, else in ``EVALFRAME_HOME``, else the platform's."""
+    if named := os.environ.get("EVALFRAME_CACHE"):
+        return Path(named)
+    if home := os.environ.get("EVALFRAME_HOME"):
+        return Path(home) / "cache"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("evalframe", appauthor=False)

@@ -159,6 +159,10 @@ class RunFolderError(EvalframeError, OSError):
     """A run folder is missing, damaged, in use by another process, or not empty."""
 
 
+class CacheError(EvalframeError, OSError):
+    """The result cache can not be used; the message says how to go on without it."""
+
+
 class VersionMismatch(EvalframeError, ValueError):
     """Results of different task versions would be mixed; the message names the part that differs."""
 

@@ -80,3 +80,4 @@ def write_jsonl(tmp_path: Path):
 def _own_user_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's own folder of runs, files and caches."""
     monkeypatch.setenv("EVALFRAME_HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.delenv("EVALFRAME_CACHE", raising=False)

@@ -23,6 +23,9 @@ BUSY_SECONDS = 60.0
 FETCH = 10_000
 _RETRY_SECONDS = 0.005
 
+# what SQLite, zlib and JSON raise of a file that can not be used; ValueError: a body that is no JSON
+DAMAGE = (sqlite3.Error, zlib.error, ValueError)
+
 Rows = Iterable[Sequence[Any]]
 
 
@@ -74,7 +77,7 @@ class SqliteFile:
         if not path.parent.is_dir():
             raise cls.kind.error(f"{path}: there is no folder {path.parent}; make it first")
         with in_our_words(cls.kind, path):
-            connection = _connect(path, cls.kind)
+            connection = connect(path, cls.kind)
             try:
                 _prepare(path, connection, cls.kind)
             except BaseException:
@@ -104,7 +107,7 @@ class SqliteFile:
     def _read(self, query: str, values: Sequence[Any] = (), *, fetch: int = FETCH) -> Iterator[list[tuple[Any, ...]]]:
         # a connection of its own, so that a reader sees one state and never waits for the writer
         with self._using():
-            connection = _connect(self.path, self.kind)
+            connection = connect(self.path, self.kind)
         try:
             with self._using():
                 cursor = connection.execute(query, values)
@@ -141,8 +144,13 @@ def in_our_words(kind: FileKind, path: Path) -> Iterator[None]:
     """Raise the error of a kind for what SQLite, zlib and JSON raise of a file."""
     try:
         yield
-    except (sqlite3.Error, zlib.error, ValueError) as error:  # ValueError: a body that is no JSON
-        raise kind.error(f"{path}: the {kind.name} can not be used ({error}); {kind.if_damaged}") from error
+    except DAMAGE as error:
+        raise kind.error(words_of(kind, path, error)) from error
+
+
+def words_of(kind: FileKind, path: Path, error: BaseException) -> str:
+    """Say that a file can not be used, why, and what to do."""
+    return f"{path}: the {kind.name} can not be used ({error}); {kind.if_damaged}"
 
 
 def refuse_foreign(path: Path, connection: sqlite3.Connection, kind: FileKind, *, schema: str = "main") -> None:
@@ -170,7 +178,8 @@ def read_only(path: Path) -> str:
     return f"{path.resolve().as_uri()}?mode=ro" + ("&immutable=1" if whole else "")
 
 
-def _connect(path: Path, kind: FileKind) -> sqlite3.Connection:
+def connect(path: Path, kind: FileKind) -> sqlite3.Connection:
+    """Open a connection that threads may share and that begins no transaction of itself."""
     return sqlite3.connect(path, timeout=kind.busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
 
 
