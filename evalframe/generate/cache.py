@@ -176,7 +176,7 @@ class ResultCache(SqliteFile):
         with self._queue:
             group = self._committing = self._waiting
             self._waiting = {}
-        if not group:
+        if not group or not self._writes:
             return
         configurations = {row[1]: row[-1] for row in group.values()}
         try:
