@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from evalframe.confiding import Lacks, confide, whole_samples
 from evalframe.errors import SandboxError, UnknownNameError
 from evalframe.extracting import extract_answers
 from evalframe.frames import empty
@@ -34,15 +35,20 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
     policy = sandbox_policy(options)
     check_registered(rows, folder=folder)
     folder.drop_results()
-    n_calls, segment = 0, -1
+    n_calls, segment, lacks = 0, -1, Lacks()
     with Journal.open(folder.journal_path) as journal:
         missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
         n_recorded = int(journal.counts()["n"].sum())
+        segments = journal.segments(limits=options.limits)
         with Stage("scoring", n_recorded, show=options.progress) as stage:
-            for segment, generations in enumerate(journal.segments(limits=options.limits)):
+            for segment, generations in enumerate(segments):
                 answers = extract_answers(generations, rows=rows, limits=options.limits)
                 scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
-                folder.write("generations", generations, segment=segment)
+                # the journal keeps what the adapter said, so that another source can be chosen later
+                confident = confide(
+                    generations, answers, option=options.confidence, lacks=lacks, limits=options.limits
+                )
+                folder.write("generations", confident, segment=segment)
                 folder.write("answers", answers, segment=segment)
                 folder.write("scores", scores, segment=segment)
                 n_calls += generations.height
@@ -52,7 +58,9 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
     outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")
     folder.write("task_metrics", summarise_tasks(folder.read("scores"), rows=rows, generations=outcomes))
     status = "partial" if missing else "complete"
-    folder.update_record(status=status, n_segments=segment + 1, n_finished=n_calls - missing)
+    folder.update_record(
+        status=status, n_segments=segment + 1, n_finished=n_calls - missing, confidence_notes=lacks.lines()
+    )
 
 
 def check_registered(rows: pl.DataFrame, *, folder: RunFolder) -> None:

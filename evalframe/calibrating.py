@@ -20,6 +20,13 @@ from evalframe.stats.bootstrap import resamples_of
 
 Array = NDArray[np.float64]
 PAIRS_A_BIN = 10  # with fewer on average a note says so
+# what a confidence is that does not come from the adapter
+SOURCES = {
+    "token_logprobs": "the geometric mean of the probabilities of the reply's tokens",
+    "choice_logprobs": "the softmax of the choices' log-probabilities",
+    "stated": "the number that the reply states",
+    "agreement": "the share of the sample's repeats with the same answer",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,8 @@ def calibration(
         seed: Of the bootstrap.
         limits: The table of numbers.
 
-    Notes: models with few pairs a bin; calls that are in no figure; confidences that are all the same.
+    Notes: where confidences come from, if not from the adapters alone; models with few pairs a bin; calls that are in
+    no figure; confidences that are all the same.
 
     Nulls: a model without pairs has null figures and zero counts.
 
@@ -170,7 +178,7 @@ def calibration(
             }
         )
     figures_of_models = check(pl.DataFrame(found, schema=CALIBRATION.dtypes), CALIBRATION)
-    return Noted.of(figures_of_models, _notes(figures_of_models, bins))
+    return Noted.of(figures_of_models, [*_source_notes(generations), *_notes(figures_of_models, bins)])
 
 
 def reliability(
@@ -227,6 +235,20 @@ def confidence_pairs(chosen: pl.DataFrame, generations: pl.DataFrame) -> pl.Data
         & pl.col("correct").is_not_null(),
         unit=pl.struct("model_id", "task_id", "sample_index").rle_id().cast(pl.Int64),
     )
+
+
+def _source_notes(generations: pl.DataFrame) -> Iterator[str]:
+    """Say where confidences come from: figures of different sources are not of one kind."""
+    if "confidence_source" not in generations.columns:
+        return
+    told = generations.filter(pl.col("confidence").is_not_null() & pl.col("confidence_source").is_not_null())
+    sources = told.select("model_id", "confidence_source").unique().sort("model_id", "confidence_source")
+    kinds = sources["confidence_source"].unique().to_list()
+    if len(kinds) > 1:
+        named = sources.select(pl.format("{} ({})", "model_id", "confidence_source")).to_series().to_list()
+        yield f"confidences come from different sources, whose figures are not of one kind: {listed(named)}"
+    elif kinds != ["adapter"]:
+        yield from (f"confidence is {SOURCES.get(kind, kind)}" for kind in kinds)
 
 
 def _notes(shown: pl.DataFrame, bins: int) -> Iterator[str]:

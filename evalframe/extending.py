@@ -13,6 +13,7 @@ from evalframe.advice import warn_of_left_out, warn_of_repeats, warn_of_unused
 from evalframe.deriving import begin
 from evalframe.errors import Fault, OptionError
 from evalframe.execution import check_ready, execute, models_again
+from evalframe.feasibility import check_feasible
 from evalframe.generate.calls import repeats_of
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import Model, resolve_models
@@ -95,6 +96,7 @@ def extend(
     own = models_again(run.record, handed or None, grown, needed=needed)
     check_ready([*own, *added], grown, settings, known=there)
     warn_of_left_out(added, settings)
+    check_feasible(run.rows, [model.adapter for model in (*own, *added)], grown)
     warn_of_repeats(grown, settings)
     warn_of_unused(added, run.rows, grown)
     entries = [*run.record["models"], *(model_entry(model, settings) for model in added)]

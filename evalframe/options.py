@@ -16,6 +16,7 @@ from evalframe.errors import EvalframeError, Fault, NotBuiltError, OptionError
 from evalframe.generate.reasoning import DEFAULT_TAGS, reasoning_tags
 from evalframe.jsontext import clean, dumps
 from evalframe.limits import DEFAULT_LIMITS, Limits
+from evalframe.manifest.confidence import confidence_faults
 from evalframe.manifest.generation import GenerationSettings
 from evalframe.manifest.ranges import metadata_faults
 from evalframe.registry import suggestion
@@ -61,8 +62,10 @@ class RunOptions(Telling):
         max_rate_limit_wait_seconds: How long one call waits for rate limits in all before it fails, from 0 up.
         request_type: ``generate`` asks for text; ``loglikelihood`` for the likeliest of the sample's choices.
         loglikelihood_norm: ``bytes``: choices are compared by log-probability a UTF-8 byte. None: by their sum.
-        confidence: Where a call's confidence comes from. None: the adapter; ``"logprobs"``, ``"agreement"`` among
-            repeats, or ``{"pattern": …, "scale": "unit" | "percent"}``: the number that the model states.
+        confidence: Where a call's confidence comes from. None or ``"adapter"``: the adapter; ``"logprobs"``: the
+            geometric mean of its tokens' probabilities; ``"agreement"``: the share of the sample's repeats with the
+            same answer; or ``{"pattern": …, "scale": "unit" | "percent"}``: the number that the reply states, group 1
+            of the last match.
         prompt: Makes the source data: a template (``"Q: {{question}}"``), or the name of one field. What these four
             say is kept in the run's manifest.
         targets: Of data: a template or the name of one field; a list of texts is several references.
@@ -159,7 +162,7 @@ class RunOptions(Telling):
             "max_rate_limit_wait_seconds": self.max_rate_limit_wait_seconds,
             "request_type": self.request_type,
             "loglikelihood_norm": self.loglikelihood_norm,
-            "confidence": self.confidence,
+            "confidence": dict(self.confidence) if isinstance(self.confidence, Mapping) else self.confidence,
             "limits": {
                 name: value
                 for name, value in dataclasses.asdict(self.limits).items()
@@ -223,6 +226,10 @@ def option_faults(options: RunOptions) -> list[Fault]:
     if not isinstance(options.cache, bool | str | os.PathLike) or options.cache == "":
         remedy = 'write True, False, "refresh", or the path of a file'
         faults.append(Fault("cache", "bad_value", f"{options.cache!r} is no way to use the cache", remedy))
+    faults += confidence_faults(options.confidence, limits=options.limits)
+    if options.loglikelihood_norm is not None and options.request_type == "generate":
+        remedy = 'is for request_type="loglikelihood"; write that too, or leave it out'
+        faults.append(Fault("loglikelihood_norm", "misplaced", "compares choices, and text is asked for", remedy))
     if options.prompt == "":
         faults.append(Fault("prompt", "empty", "is empty: every prompt would be", 'write one, as in "Q: {{question}}"'))
     if options.task_ids is not None:

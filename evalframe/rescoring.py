@@ -17,6 +17,7 @@ from evalframe.data.columns import records_of
 from evalframe.data.files import NO_FILES, FileStore
 from evalframe.deriving import begin
 from evalframe.errors import DatasetError, Fault, ManifestError, NotBuiltError, OptionError
+from evalframe.feasibility import agreement_faults
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_by_task
 from evalframe.jsontext import clean, dumps, loads
@@ -56,6 +57,7 @@ def rescore(
     extract: Any = None,
     metrics: Any = None,
     graders: Any = None,
+    confidence: Any = None,
     files: Mapping[str, str | os.PathLike[str]] = NO_FILES,
     allow_unsandboxed: bool = False,
     out: str | os.PathLike[str] | bool | None = None,
@@ -70,6 +72,7 @@ def rescore(
         extract: An extraction for all tasks (a type, a config), or a mapping of task id to one.
         metrics: A list of metrics for all tasks, or a mapping of task id to one.
         graders: Not built yet.
+        confidence: Where confidences come from, as in a run; ``"adapter"``: from the adapter again. None: as before.
         files: ``file_id`` to path, for the manifest. A file that is not found counts as the one that the run read
             under the same id.
         allow_unsandboxed: Run generated code without walls but resource limits, where the run itself may not yet.
@@ -87,13 +90,18 @@ def rescore(
     """
     if graders is not None:
         raise NotBuiltError("Python graders are not run yet; score by metrics=, or register one with evalframe.metric")
-    if manifest is None and extract is None and metrics is None:
-        raise OptionError("rescore changes nothing: give manifest=, extract= or metrics=")
+    if all(given is None for given in (manifest, extract, metrics, confidence)):
+        raise OptionError("rescore changes nothing: give manifest=, extract=, metrics= or confidence=")
     recalled = RunOptions.recall(run.record["options"])
     options = dataclasses.replace(
-        recalled, files=files, out=out, allow_unsandboxed=allow_unsandboxed or recalled.allow_unsandboxed
+        recalled,
+        files=files,
+        out=out,
+        allow_unsandboxed=allow_unsandboxed or recalled.allow_unsandboxed,
+        confidence=recalled.confidence if confidence is None else confidence,
     )
     faults = option_faults(options)
+    faults += agreement_faults(run.rows, options)
     task_ids = run.rows["task_id"].unique().sort().to_list()
     extractions, of_extract = _by_task(extract, task_ids, "extract", options)
     choices, of_metrics = _by_task(metrics, task_ids, "metrics", options)

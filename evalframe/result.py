@@ -24,8 +24,8 @@ Out = str | os.PathLike[str] | bool | None
 
 # what figures need of the generations: everything but the texts
 FIGURES = (
-    "model_id", "task_id", "sample_index", "repeat", "status", "confidence", "token_nll", "token_count", "input_tokens",
-    "output_tokens", "cost_usd",
+    "model_id", "task_id", "sample_index", "repeat", "status", "confidence", "confidence_source", "token_nll",
+    "token_count", "input_tokens", "output_tokens", "cost_usd",
 )  # fmt: skip
 
 
@@ -136,7 +136,8 @@ class Run:
     def calibration(self, **options: Any) -> pl.DataFrame:
         """CALIBRATION: ``evalframe.calibration`` on this run's frames."""
         frames = {"rows": self.rows, "generations": self._figures}
-        return calibrating.calibration(self.scores, **{**frames, **self._with(options)})
+        found = calibrating.calibration(self.scores, **{**frames, **self._with(options)})
+        return Noted.of(found, [*getattr(found, "notes", ()), *self.record.get("confidence_notes", ())])
 
     def reliability(self, **options: Any) -> pl.DataFrame:
         """RELIABILITY: the bins of ``calibration``."""
@@ -177,7 +178,7 @@ class Run:
     ) -> Run:
         """Score the same replies by other definitions, as a new run: no call is made.
 
-        Options: ``files``, ``graders``, ``allow_unsandboxed``; see ``evalframe.rescoring.rescore``.
+        Options: ``confidence``, ``files``, ``graders``, ``allow_unsandboxed``; see ``evalframe.rescoring.rescore``.
         """
         from evalframe.rescoring import rescore
 
@@ -258,7 +259,8 @@ class Run:
 
     def _noted(self, figures: pl.DataFrame) -> pl.DataFrame:
         """Put what a reader of any figures of this run must know on them."""
-        return Noted.of(figures, [*getattr(figures, "notes", ()), *self.record.get("notes", ())])
+        told = [*self.record.get("notes", ()), *self.record.get("confidence_notes", ())]
+        return Noted.of(figures, [*getattr(figures, "notes", ()), *told])
 
     def _with(self, options: dict[str, Any]) -> dict[str, Any]:
         return {"seed": self.record["options"]["seed"], **options}

@@ -12,6 +12,7 @@ from evalframe.assembling import assemble, check_sandbox
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
 from evalframe.execution import check_ready, execute, models_again, unfinished
+from evalframe.feasibility import check_feasible
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
@@ -80,11 +81,12 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     plan = make_plan(found, options=settled)
     check_sandbox(plan.rows, options=settled)
     check_ready(resolved, settled, settings)
+    unfit = check_feasible(plan.rows, [model.adapter for model in resolved], settled)
     warn_of_repeats(settled, settings)
     warn_of_left_out(resolved, settings)
     warn_of_files(settled, plan.content_hashes)
     warn_of_unused(resolved, plan.rows, settled)
-    notes = target_notes(plan.rows)
+    notes = [*target_notes(plan.rows), *unfit]
     warn_of(notes)
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"

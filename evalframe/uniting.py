@@ -25,6 +25,13 @@ from evalframe.versions import Part, differing, naming_notes, part_notes, refuse
 # what a task is, the same in all its rows
 OF_TASK = ("category", "metrics", "extraction", "metadata")
 
+# options that make replies or confidences of different kinds
+KINDS = {
+    "request_type": "replies that models wrote stand beside choices that they were held to",
+    "loglikelihood_norm": "choices were compared in different ways",
+    "confidence": "all confidences are read as the first run says",
+}
+
 
 def concat(
     runs: Sequence[Run], *, across_versions: bool = False, out: str | os.PathLike[str] | bool | None = None
@@ -181,7 +188,11 @@ def _origin_notes(runs: Sequence[Run], parts: Sequence[Part]) -> list[str]:
 
 
 def _setting_notes(runs: Sequence[Run]) -> list[str]:
-    first = runs[0].record["generation"]
-    if all(run.record["generation"] == first for run in runs):
-        return []
-    return ["the runs were made with different generation settings; run.json of each says which"]
+    notes = []
+    if any(run.record["generation"] != runs[0].record["generation"] for run in runs):
+        notes.append("the runs were made with different generation settings; run.json of each says which")
+    options = [RunOptions.recall(run.record["options"]) for run in runs]
+    for name, what in KINDS.items():
+        if any(getattr(other, name) != getattr(options[0], name) for other in options):
+            notes.append(f"the runs differ in {name}: {what}")
+    return notes

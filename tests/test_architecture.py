@@ -20,13 +20,13 @@ STOREYS = {
     "adapters": 3, "metrics": 3, "extractors": 3, "readers": 3,
     "data": 4, "prompts": 4, "generate": 4, "preprocessing": 4, "extracting": 4, "grading": 4, "scoring": 4,
     "headlines": 4, "units": 4, "standings": 4, "remarks": 4, "pairs": 4, "calibrating": 4, "slicing": 4, "passing": 4,
-    "groups": 4, "designs": 4, "matrices": 4, "tallies": 4, "comparing": 4, "spending": 4,
+    "confiding": 4, "groups": 4, "designs": 4, "matrices": 4, "tallies": 4, "comparing": 4, "spending": 4,
     "runner": 5, "result": 5, "store": 5, "export": 5, "shards": 5, "models": 5, "sources": 5, "options": 5,
     "planning": 5, "advice": 5, "execution": 5, "recording": 5, "assembling": 5, "joining": 5, "doctor": 5,
     "demonstration": 5, "datasource": 5, "evaluating": 5, "versions": 5, "choosing": 5, "deriving": 5,
     "rescoring": 5, "extending": 5, "uniting": 5, "facing": 5, "presenting": 5,
     "report": 5, "engines": 5,
-    "shelf": 5, "previewing": 5,
+    "shelf": 5, "previewing": 5, "feasibility": 5,
     "cli": 6, "__init__": 6, "__main__": 6,
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from evalframe.adapters import Generation, TaskSpec
+from evalframe.adapters import CallFailed, ContinuationScore, Generation, TaskSpec
 from evalframe.errors import AdapterError, UnknownNameError
 from evalframe.registry import suggestion
 
@@ -61,13 +61,7 @@ class MockModel:
     def generate(self, prompt: str, task: TaskSpec) -> Generation:
         """Answer rightly or wrongly, as the model's name says; never fails."""
         draws = _draws(self.name, task)
-        if self.name == "rule_based":
-            right, confidence = True, 0.92
-        elif self.name == "noisy":
-            right, confidence = next(draws) >= WRONG_SHARE, 0.85
-        else:
-            right = task.category == (self.category or FAVOURITE)
-            confidence = 0.9 if right else 0.4
+        right, confidence = self._is_right(task, draws)
         text = right_answer(prompt, task) if right else wrong_answer(prompt, task, next(draws))
         n_tokens = len(_TOKEN.findall(text))
         # tokens are as likely as the model is confident, give or take a half
@@ -76,6 +70,45 @@ class MockModel:
             text=text, confidence=confidence, token_nll=nll, token_count=n_tokens, finish_reason="stop",
             input_tokens=len(_TOKEN.findall(prompt)), output_tokens=n_tokens, model_version="1",
         )  # fmt: skip
+
+    def loglikelihood(
+        self, contexts: Sequence[str], continuations: Sequence[str], *, task: TaskSpec, deadline: float | None = None
+    ) -> list[ContinuationScore]:
+        """Hold one of the sample's choices for the likeliest: a right one, or a wrong one, as the model's name says.
+
+        Its probability among the choices is the model's confidence, but never so low that another one is likelier.
+
+        Args:
+            contexts: The prompt, once a choice.
+            continuations: The choices of ``task``, in order.
+            task: The call: what is right stands there.
+            deadline: Not looked at.
+
+        Raises:
+            CallFailed: ``bad_request``: these are not the choices of the task.
+        """
+        n = len(task.choices)
+        if not n or len(contexts) != n or len(continuations) != n:
+            raise CallFailed("bad_request", f"{self.model_id} scores the choices of one task, which has {n}")
+        draws = _draws(self.name, task)
+        right, confidence = self._is_right(task, draws)
+        favoured = _favoured(task, right, next(draws))
+        share = 1.0 if n == 1 else max(confidence, 1.25 / n)
+        return [
+            ContinuationScore(
+                math.log(share if place == favoured else (1 - share) / (n - 1)), len(_TOKEN.findall(text)) or 1
+            )
+            for place, text in enumerate(continuations)
+        ]
+
+    def _is_right(self, task: TaskSpec, draws: Iterator[float]) -> tuple[bool, float]:
+        """Say whether the model is right in a call, and how sure it is of itself."""
+        if self.name == "rule_based":
+            return True, 0.92
+        if self.name == "noisy":
+            return next(draws) >= WRONG_SHARE, 0.85
+        right = task.category == (self.category or FAVOURITE)
+        return right, 0.9 if right else 0.4
 
 
 def from_name(rest: str, options: Mapping[str, Any]) -> list[MockModel]:
@@ -134,6 +167,14 @@ def wrong_answer(prompt: str, task: TaskSpec, draw: float) -> str:
         others = [opposite.capitalize() if target[:1].isupper() else opposite]
     others = [other for other in others if other.strip() and other.strip().lower() not in targets]
     return others[int(draw * len(others))] if others else _NONSENSE
+
+
+def _favoured(task: TaskSpec, right: bool, draw: float) -> int:
+    """Give the place of a choice that is right, or of one that is not; where there is none such, of any."""
+    targets = {target.strip().lower() for target in task.targets}
+    are_right = [choice.strip().lower() in targets for choice in task.choices]
+    places = [place for place, is_right in enumerate(are_right) if is_right == right] or range(len(task.choices))
+    return places[0] if right else places[int(draw * len(places))]
 
 
 def _other_letters(target: str, n_choices: int) -> list[str]:

@@ -236,7 +236,7 @@ def test_an_own_metric_is_named_by_itself(run: ef.Run) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({}, OptionError, "give manifest=, extract= or metrics="),
+        ({}, OptionError, "give manifest=, extract=, metrics= or confidence="),
         ({"extract": "numbr"}, OptionError, "extract: there is no extraction 'numbr' -> did you mean 'number'"),
         ({"extract": 3}, OptionError, "extract: 3 is no extraction -> give a type"),
         ({"extract": {"type": "regex", "pattern": "("}}, OptionError, "extract.pattern: does not compile"),
