@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from evalframe.confiding import Lacks, confide, whole_samples
+from evalframe.confiding import Lacks, confide
 from evalframe.errors import SandboxError, UnknownNameError
 from evalframe.extracting import extract_answers
 from evalframe.frames import empty
@@ -39,9 +39,8 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
     with Journal.open(folder.journal_path) as journal:
         missing = record_missing(rows, model_ids=model_ids, journal=journal, repeats=options.repeats)
         n_recorded = int(journal.counts()["n"].sum())
-        segments = journal.segments(limits=options.limits)
         with Stage("scoring", n_recorded, show=options.progress) as stage:
-            for segment, generations in enumerate(segments):
+            for segment, generations in enumerate(journal.segments(limits=options.limits)):
                 answers = extract_answers(generations, rows=rows, limits=options.limits)
                 scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
                 # the journal keeps what the adapter said, so that another source can be chosen later

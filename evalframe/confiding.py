@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -134,23 +134,6 @@ def confide(
         confidence_source=pl.when(has_value).then(source)
     )
     return check(settled, GENERATIONS)
-
-
-def whole_samples(segments: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Cut segments anew so that the repeats of a sample are never in two; a segment grows by them at most.
-
-    Args:
-        segments: GENERATIONS, each sorted, one behind the other in key order.
-    """
-    held: pl.DataFrame | None = None
-    for segment in segments:
-        whole = segment if held is None else pl.concat([held, segment])
-        is_last = pl.all_horizontal(pl.col(name) == pl.col(name).last() for name in SAMPLE)
-        ready, held = whole.filter(~is_last), whole.filter(is_last)
-        if not ready.is_empty():
-            yield ready
-    if held is not None:
-        yield held
 
 
 _COMPLETED = pl.col("status") == "completed"
