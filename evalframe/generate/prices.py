@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from evalframe.adapters import ModelAdapter
-from evalframe.adapters.replay import Replay
 from evalframe.errors import Fault, OptionError
 from evalframe.registry import suggestion
 
@@ -84,20 +83,20 @@ def find_prices(
     given: Mapping[str, Any] | None = None,
     own: Mapping[str, Any] | None = None,
     known: Collection[str] = (),
-    service_tier: str | None = None,
+    service_tiers: Mapping[str, str | None] | None = None,
     now: datetime | None = None,
 ) -> dict[str, Price]:
     """Find the price of each model: its own, else the run's, else that of the list.
 
     The list is asked only for models of a real API (``endpoint``), and nothing is fetched: it is the one that is
-    installed. A replayed model has no price, for no call is made.
+    installed. A mock or replayed model has no price unless one is given, which is then what such calls would cost.
 
     Args:
         adapters: The models.
         given: The option ``prices`` of the run: model id to a pair or triple.
         own: Model id to ``prices`` of the model's dict.
         known: Ids that ``given`` may name beside those of the adapters: models of the run that are not called now.
-        service_tier: The setting of that name, where it is sent: the list may have a price for it.
+        service_tiers: Model id to the setting ``service_tier``: the list may have a price for it.
         now: When the calls begin, for prices that change; default: now.
 
     Nulls: a model whose price is not known is not in the result.
@@ -105,7 +104,7 @@ def find_prices(
     Raises:
         OptionError: A price is none, or is given to a model that the run does not have; every fault is named.
     """
-    given, own = given or {}, own or {}
+    given, own, tiers = given or {}, own or {}, service_tiers or {}
     ids = [*(adapter.model_id for adapter in adapters), *known]
     faults = price_faults(given)
     for model_id, price in own.items():
@@ -120,11 +119,9 @@ def find_prices(
     found: dict[str, Price] = {}
     for adapter in adapters:
         name = adapter.model_id
-        if isinstance(adapter, Replay):
-            continue
         if name in own or name in given:
             found[name] = Price.of(own[name] if name in own else given[name])
-        elif price := _listed(adapter, service_tier, now):
+        elif price := _listed(adapter, tiers.get(name), now):
             found[name] = price
     return found
 

@@ -74,9 +74,10 @@ def test_the_models_own_price_goes_before_the_runs() -> None:
     assert found == {"a": Price(5.0, 6.0), "b": Price(3.0, 4.0, 0.5)}
 
 
-def test_what_makes_no_call_has_no_price(fixtures) -> None:
+def test_what_makes_no_call_has_no_price_but_one_that_is_given(fixtures) -> None:
     models = [*replay(fixtures / "outputs.jsonl"), *from_name("rule_based", {})]
-    assert find_prices(models, given={"careful": (1, 2)}) == {}
+    assert find_prices(models) == {}
+    assert find_prices(models, given={"careful": (1, 2)}) == {"careful": Price(1.0, 2.0)}
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,8 @@ class TestList:
         assert find_prices([behind]) == {"openai/gpt-5-mini": find_prices([OPENAI])["openai/gpt-5-mini"]}
 
     def test_a_tier_of_service_has_its_price(self) -> None:
-        (flex,), (usual,) = (find_prices([OPENAI], service_tier=tier).values() for tier in ("flex", None))
+        (flex,) = find_prices([OPENAI], service_tiers={OPENAI.model_id: "flex"}).values()
+        (usual,) = find_prices([OPENAI], service_tiers={OPENAI.model_id: None, "other": "flex"}).values()
         assert flex.input < usual.input
 
     def test_what_the_list_does_not_know_is_unknown(self) -> None:
