@@ -12,8 +12,12 @@ from evalframe.adapters import Generation
 class Api(Protocol):
     """One wire format.
 
-    It may also have ``left_out(settings) -> tuple[str, ...]``, where it has some parts of a setting only: names those
-    that it does not have (``reasoning.summary``).
+    It may also have
+
+    * ``left_out(settings) -> tuple[str, ...]``: the parts of settings that it does not have (``reasoning.summary``);
+    * ``error_type(status, document) -> CallError | None``: what failed, where a status alone does not say it;
+    * ``retry_after(document) -> float | None``: seconds to wait, where an error says so in its body;
+    * ``stop_here(stop) -> tuple[str, ...]``: texts at which the server refuses to stop; replies are cut there here.
     """
 
     @property

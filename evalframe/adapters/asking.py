@@ -91,7 +91,9 @@ def work_out(
     if instructions is not None and ("instructions" in drop or "instructions" not in api.has):
         left_out += [] if "instructions" in left_out else ["instructions"]
         instructions = None
-    stop = tuple(generation.get("stop") or ()) if "stop" in left_out else ()
+    stop = tuple(generation.get("stop") or ())
+    if "stop" not in left_out:
+        stop = api.stop_here(stop) if hasattr(api, "stop_here") else ()
     return Asked(
         generation=generation,
         instructions=instructions,

@@ -195,13 +195,18 @@ class RemoteModel:
         error_type = _ERRORS.get(reply.status, "server_error" if reply.status >= 500 else "bad_request")
         if reply.status in _SERVER_ERRORS:
             error_type = "server_error"
+        if (more := getattr(self.api, "error_type", None)) is not None:
+            error_type = more(reply.status, document) or error_type
+        hint = _retry_after(reply)
+        if hint is None and (more := getattr(self.api, "retry_after", None)) is not None:
+            hint = more(document)
         # a quota that is used up does not come back while the run waits
         spent = reply.status == 429 and b"insufficient_quota" in reply.body
         return CallFailed(
             error_type,
             message[:MESSAGE_CHARS],
             status=reply.status,
-            retry_after_seconds=_retry_after(reply),
+            retry_after_seconds=hint,
             transient=reply.status in (408, 429, *_SERVER_ERRORS) and not spent,
         )
 
