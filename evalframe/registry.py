@@ -130,6 +130,8 @@ EXTRACTORS: Registry[Any] = Registry(
 ADAPTERS: Registry[Any] = Registry(
     "model adapter",
     {
+        "anthropic": "evalframe.adapters.anthropic:from_name",
+        "google": "evalframe.adapters.google:from_name",
         "mock": "evalframe.adapters.mock:from_name",
         "openai": "evalframe.adapters.openai:openai_by_name",
         "openai-compatible": "evalframe.adapters.openai:compatible_by_name",
