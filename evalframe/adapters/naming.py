@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from evalframe.adapters.api import Api, Vendor
 from evalframe.adapters.remote import RemoteModel
@@ -62,6 +63,23 @@ def _split(rest: str) -> tuple[str, str]:
     """Take ``model@URL`` apart; a model's own name may have an ``@`` too."""
     found = _URL.search(rest)
     return (rest, "") if found is None else (rest[: found.start()], rest[found.start() + 1 :])
+
+
+def key_stays_home(models: Sequence[RemoteModel]) -> list[RemoteModel]:
+    """Give the models as they are, unless a vendor's key would go to a server that is not the vendor's.
+
+    Raises:
+        AdapterError: Another server is named, but no variable with a key for it.
+    """
+    for model in models:
+        home, server = (urlsplit(url or "") for url in (model.vendor.base_url, model.base_url))
+        if model.key_variable is None and (server.scheme, server.hostname) != (home.scheme, home.hostname):
+            raise AdapterError(
+                f"{model.model_id} at {model.base_url}: the key in {model.vendor.key_variables[0]} is sent to "
+                f"{home.scheme}://{home.hostname} only; name the variable that holds a key for this server: "
+                f'{{"model": …, "api_key_env": "GATEWAY_KEY"}}'
+            )
+    return list(models)
 
 
 def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:

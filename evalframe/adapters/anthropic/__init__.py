@@ -7,7 +7,7 @@ from typing import Any
 
 from evalframe.adapters.anthropic.messages import Messages
 from evalframe.adapters.api import Vendor
-from evalframe.adapters.naming import remote_models
+from evalframe.adapters.naming import key_stays_home, remote_models
 from evalframe.adapters.remote import RemoteModel
 
 # later versions refuse temperature, top_p and top_k, for models that have them too
@@ -30,5 +30,9 @@ ANTHROPIC = Vendor(
 
 
 def from_name(rest: str, options: Mapping[str, Any]) -> list[RemoteModel]:
-    """Give the model that ``anthropic/<rest>`` names; the options are those of ``naming``."""
-    return remote_models(ANTHROPIC, rest, options)
+    """Give the model that ``anthropic/<rest>`` names; the options are those of ``naming``.
+
+    Raises:
+        AdapterError: An option is wrong, or the key would go to another server than the vendor's.
+    """
+    return key_stays_home(remote_models(ANTHROPIC, rest, options))

@@ -7,7 +7,7 @@ from typing import Any
 
 from evalframe.adapters.api import Vendor
 from evalframe.adapters.google.generate_content import GenerateContent
-from evalframe.adapters.naming import remote_models
+from evalframe.adapters.naming import key_stays_home, remote_models
 from evalframe.adapters.remote import RemoteModel
 
 
@@ -26,5 +26,9 @@ GOOGLE = Vendor(
 
 
 def from_name(rest: str, options: Mapping[str, Any]) -> list[RemoteModel]:
-    """Give the model that ``google/<rest>`` names; the options are those of ``naming``."""
-    return remote_models(GOOGLE, rest, options)
+    """Give the model that ``google/<rest>`` names; the options are those of ``naming``.
+
+    Raises:
+        AdapterError: An option is wrong, or the key would go to another server than the vendor's.
+    """
+    return key_stays_home(remote_models(GOOGLE, rest, options))
