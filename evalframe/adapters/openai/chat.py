@@ -61,8 +61,7 @@ class Chat:
             return refused
         replies.refuse_errors(replies.mapping(document, "the document").get("error"))
         choice = replies.mapping(replies.filled(document.get("choices"), "choices")[0], "choices[0]")
-        if choice.get("error") or choice.get("finish_reason") in replies.BROKEN_OFF:
-            replies.refuse_errors(choice.get("error") or {"message": f"broken off: {choice.get('finish_reason')}"})
+        replies.refuse_broken_off(choice)
         message = replies.mapping(choice.get("message"), "choices[0].message")
         text, reasoning, refusal = said(message)
         calls = tool_calls(message)

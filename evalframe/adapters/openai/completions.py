@@ -52,8 +52,7 @@ class Completions:
             return refused
         replies.refuse_errors(replies.mapping(document, "the document").get("error"))
         choice = replies.mapping(replies.filled(document.get("choices"), "choices")[0], "choices[0]")
-        if choice.get("finish_reason") in replies.BROKEN_OFF:
-            replies.refuse_errors(choice.get("error") or {"message": f"broken off: {choice['finish_reason']}"})
+        replies.refuse_broken_off(choice)
         if not isinstance(text := choice.get("text"), str):
             raise replies.bad("choices[0].text", text, "a text")
         nll, count = tokens.summed(choice.get("logprobs"))

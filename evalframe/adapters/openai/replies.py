@@ -34,8 +34,8 @@ FINISH_REASONS: Mapping[str, str] = {
     "refusal": "refusal",
 }
 
-# a reply that ended so is no reply
-BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource", "network_error"})
+# a reply that ended so is none
+_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled", "insufficient_system_resource", "network_error"})
 
 _FILTER_CODES = frozenset(
     {
@@ -74,6 +74,19 @@ def about(document: Mapping[str, Any]) -> dict[str, Any]:
 def finish_reason(word: Any) -> Any:
     """Give the word of our vocabulary; an unknown one as it is, so that the engine can say so."""
     return FINISH_REASONS.get(word.lower(), word) if isinstance(word, str) else word
+
+
+def refuse_broken_off(choice: Mapping[str, Any]) -> None:
+    """Raise where a choice is none: it has an error of its own, as OpenRouter's do, or was broken off.
+
+    Raises:
+        CallFailed: As ``refuse_errors``.
+    """
+    word = choice.get("finish_reason")
+    if choice.get("error"):
+        refuse_errors(choice["error"])
+    elif isinstance(word, str) and word.lower() in _BROKEN_OFF:
+        refuse_errors({"message": f"broken off with the finish_reason {word}"})
 
 
 def text_of(content: Any, where: str) -> str:
@@ -183,7 +196,9 @@ def refuse_errors(error: Any) -> None:
     if (status := _status(code)) is not None:
         raise CallFailed(_of_status(status), message, status=status)
     named = (_ERRORS[word] for word in (code, kind) if isinstance(word, str) and word in _ERRORS)
-    raise CallFailed(next(named, "server_error"), message)
+    # a quota that is used up does not come back while the run waits
+    spent = "insufficient_quota" in (code, kind)
+    raise CallFailed(next(named, "server_error"), message, transient=False if spent else None)
 
 
 def _status(code: Any) -> int | None:
