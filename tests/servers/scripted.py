@@ -191,7 +191,10 @@ class Server:
         # most requests do not ask for them, and they are the dearest part of a reply
         scoring = not body.keys().isdisjoint({"logprobs", "include", "generationConfig"})
         reply = api.reply(body, self._answered(prompt, step, scoring=scoring))
-        return Reply(status, json.dumps(reply).encode(), step, headers)
+        written = json.dumps(reply)
+        if "{key}" in step.get("text", ""):
+            written = written.replace("{key}", json.dumps(_key(head))[1:-1])
+        return Reply(status, written.encode(), step, headers)
 
     def _answered(self, prompt: str, step: Mapping[str, Any], *, scoring: bool) -> Answer:
         logprobs = step.get("logprobs", ...)
