@@ -44,9 +44,7 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
                 answers = extract_answers(generations, rows=rows, limits=options.limits)
                 scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
                 # the journal keeps what the adapter said, so that another source can be chosen later
-                confident = confide(
-                    generations, answers, option=options.confidence, lacks=lacks, limits=options.limits
-                )
+                confident = confide(generations, answers, option=options.confidence, lacks=lacks, limits=options.limits)
                 folder.write("generations", confident, segment=segment)
                 folder.write("answers", answers, segment=segment)
                 folder.write("scores", scores, segment=segment)

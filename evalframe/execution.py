@@ -67,7 +67,7 @@ def prices_of(
         given=options.prices,
         own={model.adapter.model_id: model.prices for model in models if model.prices is not None},
         known=known,
-        service_tier=settings.service_tier,
+        service_tiers={model.adapter.model_id: settings_of(model, settings).service_tier for model in models},
     )
 
 

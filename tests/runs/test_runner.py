@@ -308,9 +308,7 @@ def test_a_file_under_an_id_that_nothing_names_is_told(rows_file: Path) -> None:
 
 
 def test_settings_that_do_not_do_what_they_say_are_told(rows_file: Path) -> None:
-    for options, says in (
-        ({"repeats": 2, "generation": {"temperature": 0}}, "repeats at temperature 0"),
-    ):
+    for options, says in (({"repeats": 2, "generation": {"temperature": 0}}, "repeats at temperature 0"),):
         with pytest.warns(SettingWarning, match=says):
             ef.run(suite(), "mock/noisy", files={"rows": rows_file}, out=False, progress=False, **options)
 
