@@ -153,7 +153,7 @@ class RunOptions(Telling):
             "sample_ids": self.sample_ids,
             "on_missing": self.on_missing,
             "allow_bad_tasks": self.allow_bad_tasks,
-            "cache": os.fspath(self.cache) if isinstance(self.cache, os.PathLike) else self.cache,
+            "cache": self.cache if self.cache in (True, False, "refresh") else str(Path(self.cache).absolute()),
             "preflight": self.preflight,
             "max_cost_usd": self.max_cost_usd,
             "prices": None if self.prices is None else {name: list(price) for name, price in self.prices.items()},

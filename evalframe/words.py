@@ -35,6 +35,12 @@ Fate = Literal["scored", "unparsed", "failed", "grader_error"]
 # what became of a call in another run, in the order in which a person wants to see it
 Change = Literal["broken", "fixed", "worse", "better", "unscored", "only_a", "only_b", "same"]
 
+# why a reply did not come from the result cache
+CacheMiss = Literal[
+    "cache_off", "refreshed", "no_version", "model_unknown", "not_kept", "new_prompt", "other_model", "other_version",
+    "other_server", "other_request", "other_task", "other_text", "other_settings", "other_repeat", "not_read",
+]  # fmt: skip
+
 ConfidenceSource = Literal["adapter", "token_logprobs", "choice_logprobs", "stated", "agreement"]
 
 PostProcess = Literal["none", "strip_whitespace", "lower", "extract_letter", "extract_code_block", "extract_first_line"]

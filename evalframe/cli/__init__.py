@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evalframe.cli import checking, naming, relating, running, shelving
+from evalframe.cli import caching, checking, naming, relating, running, shelving
 from evalframe.cli.answering import INTERRUPTED, WRONG_INPUT, no_results
 from evalframe.cli.printing import say, show, show_json
 from evalframe.cli.streams import forgiving_streams
@@ -36,6 +36,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | None, str]]] = {
     "What there is": {
         "metrics": (naming.metrics, "evalframe metrics"),
         "files": (None, "evalframe files add questions.jsonl"),
+        "cache": (None, "evalframe cache info"),
         "schema": (naming.schema, "evalframe schema > suite.schema.json"),
         "doctor": (naming.doctor, "evalframe doctor"),
     },
@@ -49,9 +50,16 @@ FILES: dict[str, tuple[Callable[..., None], str]] = {
     "add": (naming.files_add, "evalframe files add questions.jsonl"),
     "list": (naming.files_list, "evalframe files list"),
 }
+CACHE: dict[str, tuple[Callable[..., None], str]] = {
+    "explain": (caching.explain, "evalframe cache explain results"),
+    "info": (caching.info, "evalframe cache info"),
+    "prune": (caching.prune, "evalframe cache prune --older-than 30 --yes"),
+    "clear": (caching.clear, "evalframe cache clear --yes"),
+}
 GROUPS = {
     "runs": (RUNS, "List, show and remove runs."),
     "files": (FILES, "Register data files under ids that manifests can name."),
+    "cache": (CACHE, "Look into the result cache, say why calls missed it, empty it."),
 }
 
 

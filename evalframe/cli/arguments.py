@@ -53,6 +53,9 @@ OnMissing = Annotated[str, typer.Option(help="A template's field that is in no r
 Limit = Annotated[
     list[str] | None, typer.Option("--limit", help="A number of the table of limits; repeatable.", metavar="NAME=N")
 ]
+CachePath = Annotated[
+    Path | None, typer.Option("--cache-path", help="File of the result cache; default: the user's.", metavar="FILE")
+]
 
 SOURCES = "give a suite (.json), a task file (.jsonl), or with --prompt a data file (.jsonl, .csv, .parquet)"
 DATA_ENDINGS = (".jsonl", ".ndjson", ".csv", ".parquet", ".pq")
@@ -208,6 +211,20 @@ def reasoning_tags_of(given: Sequence[str]) -> list[str]:
             "--reasoning-tag none: no tag, and another one is given too; give none alone, or leave it out"
         )
     return [] if list(given) == ["none"] else list(given)
+
+
+def cache_of(cache: bool, refresh: bool, path: Path | None) -> bool | str:
+    """Read ``--cache``, ``--refresh-cache`` and ``--cache-path``: one way to use the result cache."""
+    from evalframe.errors import OptionError
+
+    chosen = [flag for flag, is_given in {
+        "--no-cache": not cache, "--refresh-cache": refresh, "--cache-path": path is not None,
+    }.items() if is_given]  # fmt: skip
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)} are two ways to use the result cache; give one of them")
+    if path is not None:
+        return str(path)
+    return "refresh" if refresh else cache
 
 
 def files_of(given: Sequence[str] | None) -> dict[str, str]:

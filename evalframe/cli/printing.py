@@ -77,6 +77,15 @@ def counted(n: int, what: str) -> str:
     return f"{n} {what}{'' if n == 1 else 's'}"
 
 
+def sized(n_bytes: float) -> str:
+    """Give a size as a person reads it, in powers of 1000."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.1f} TB"
+
+
 def error_text(error: Exception, *, width: int | None) -> str:
     """Say what is wrong.
 

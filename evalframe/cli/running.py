@@ -46,6 +46,11 @@ def run(
         typer.Option(help="A tag of reasoning in replies, as in think; none: no tag; repeatable.", metavar="TAG"),
     ] = None,
     limit: given.Limit = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Take replies from the result cache, and keep new ones.")
+    ] = True,
+    refresh_cache: Annotated[bool, typer.Option("--refresh-cache", help="Ask anew; keep the replies.")] = False,
+    cache_path: given.CachePath = None,
     metadata: Annotated[
         list[str] | None, typer.Option("--metadata", help="Kept in run.json; repeatable.", metavar="KEY=VALUE")
     ] = None,
@@ -75,6 +80,7 @@ def run(
             "allow_unsandboxed": allow_unsandboxed,
             "sandbox": sandbox,
             "limits": given.limits_of(limit),
+            "cache": given.cache_of(cache, refresh_cache, cache_path),
             "metadata": given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
             "progress": progress,
         }

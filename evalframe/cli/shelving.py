@@ -8,7 +8,7 @@ import typer
 
 from evalframe.cli import arguments as given
 from evalframe.cli.answering import answering, chance, complaints_of, interval, slice_table, with_slices
-from evalframe.cli.printing import counted, markdown, say, show, show_json
+from evalframe.cli.printing import counted, markdown, say, show, show_json, sized
 
 if TYPE_CHECKING:
     from evalframe.shelf import ShelfEntry
@@ -92,7 +92,7 @@ def prune(
             show(_table(removed if yes else chosen))
         for line in stay:
             say(f"kept: {line}")
-        size = _size(sum(run.n_bytes for run in (removed if yes else chosen)))
+        size = sized(sum(run.n_bytes for run in (removed if yes else chosen)))
         if yes:
             say(f"removed {counted(len(removed), 'run')}, {size}")
         elif chosen:
@@ -118,7 +118,7 @@ def _table(runs: list[ShelfEntry]) -> str:
     rows = [
         [
             run.run_id, run.status, f"{run.started_at:%Y-%m-%d %H:%M}",
-            None if run.task_ids is None else _few(run.task_ids), _few(run.models), run.n_calls, _size(run.n_bytes),
+            None if run.task_ids is None else _few(run.task_ids), _few(run.models), run.n_calls, sized(run.n_bytes),
             str(run.path),
         ]
         for run in runs
@@ -129,15 +129,6 @@ def _table(runs: list[ShelfEntry]) -> str:
 def _few(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
     return ", ".join(names[:FEW]) + more
-
-
-def _size(n_bytes: float) -> str:
-    """Give a size as a person reads it, in powers of 1000."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.1f} TB"
 
 
 def _how(n_failures: int, path: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from evalframe.schemas.calls import (
     ANSWERS,
+    CACHE_MISSES,
     GENERATIONS,
     GRADES,
     JUDGE_CALLS,
@@ -46,12 +47,13 @@ from evalframe.schemas.figures import (
 ALL = (
     RECORDS, ROWS, GENERATIONS, ANSWERS, GRADES, SCORES, TASK_METRICS, JUDGE_CALLS, SAMPLES,
     LEADERBOARD, PAIRWISE, CALIBRATION, RELIABILITY, SLICES, PASS_AT_K, COMPARISON,
-    DIFFERENCES, COSTS, TASK_COSTS, RUN_COSTS,
+    DIFFERENCES, COSTS, TASK_COSTS, RUN_COSTS, CACHE_MISSES,
 )  # fmt: skip
 
 __all__ = [
     "ALL",
     "ANSWERS",
+    "CACHE_MISSES",
     "CALIBRATION",
     "CALL",
     "CALL_KEY",

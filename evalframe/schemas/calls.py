@@ -22,7 +22,7 @@ from evalframe.schemas.columns import (
     count,
     share,
 )
-from evalframe.words import CallError, ExtractionStatus, Fate, FinishReason, GraderStatus, SkipReason, Status
+from evalframe.words import CacheMiss, CallError, ExtractionStatus, Fate, FinishReason, GraderStatus, SkipReason, Status
 
 RECORDS = FrameSchema(
     "records",
@@ -162,6 +162,19 @@ TASK_METRICS = FrameSchema(
         *FATE_COUNTS,
     ),
     key=("model_id", "task_id", "metric"),
+)  # fmt: skip
+
+CACHE_MISSES = FrameSchema(
+    "cache_misses",
+    "one call whose reply did not come from the result cache",
+    (
+        *CALL,
+        Column("reason", pl.String, "why it did not; other_*: what differs first from the nearest request that a reply "
+               "was kept of", allowed=get_args(CacheMiss)),
+        Column("detail", pl.String, "all that differs, or what became of the reply; null: nothing more to say",
+               nullable=True),
+    ),
+    key=CALL_KEY,
 )  # fmt: skip
 
 JUDGE_CALLS = FrameSchema(
