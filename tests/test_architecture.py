@@ -26,7 +26,7 @@ STOREYS = {
     "demonstration": 5, "datasource": 5, "evaluating": 5, "versions": 5, "choosing": 5, "deriving": 5,
     "rescoring": 5, "extending": 5, "uniting": 5, "facing": 5, "presenting": 5,
     "report": 5, "engines": 5,
-    "shelf": 5, "previewing": 5, "feasibility": 5, "explaining": 5,
+    "shelf": 5, "previewing": 5, "estimating": 5, "feasibility": 5, "explaining": 5,
     "cli": 6, "__init__": 6, "__main__": 6,
 }  # fmt: skip
 

@@ -42,6 +42,12 @@ Repeats = Annotated[
     list[str] | None,
     typer.Option(help="Calls a sample; NAME=N for a task or category, repeatable.", metavar="N"),
 ]
+Price = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--price", help="Dollars per million tokens, in and out (and cached in); repeatable.", metavar="MODEL=IN,OUT"
+    ),
+]
 Generation = Annotated[str | None, typer.Option(help="Settings: JSON text or a .json file.", metavar="JSON")]
 FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
 By = Annotated[
@@ -244,6 +250,29 @@ def repeats_of(given: Sequence[str] | None) -> int | dict[str, int]:
         raise OptionError("--repeats: give one number for all, or NAME=N for each task or category, not both")
     pairs = pairs_of(given, "--repeats", example="NAME=N, as in word_problems=3")
     return {name: _whole(value, f"--repeats {name}") for name, value in pairs.items()}
+
+
+def prices_of(given: Sequence[str] | None) -> dict[str, list[float]] | None:
+    """Read ``--price``: MODEL=IN,OUT or MODEL=IN,OUT,CACHED; a model's id may itself have an equals sign.
+
+    >>> prices_of(["openai/gpt-5-mini=0.25,2"])
+    {'openai/gpt-5-mini': [0.25, 2.0]}
+    """
+    from evalframe.errors import OptionError
+
+    prices: dict[str, list[float]] = {}
+    for text in given or ():
+        name, _, numbers = text.rpartition("=")
+        try:
+            price = [float(number) for number in numbers.split(",")]
+        except ValueError:
+            price = []
+        if not name or not 2 <= len(price) <= 3:
+            raise OptionError(f"--price {text}: write MODEL=IN,OUT, as in openai/gpt-5-mini=0.25,2 (dollars)")
+        if name in prices:
+            raise OptionError(f"--price {text}: {name} stands twice; give it once")
+        prices[name] = price
+    return prices or None
 
 
 def limits_of(given: Sequence[str] | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from evalframe.cli import arguments as given
 from evalframe.cli.answering import answering
 from evalframe.cli.printing import counted, markdown, printable, say, show, show_json
+from evalframe.cli.wording import in_shell_words
 
 
 def validate(
@@ -54,7 +56,8 @@ def validate(
 def preview(
     source: given.Source,
     model: Annotated[
-        list[str] | None, typer.Option("--model", "-m", help="Counts calls; repeatable.", metavar="MODEL")
+        list[str] | None,
+        typer.Option("--model", "-m", help="Counts its calls, tokens, dollars; repeatable.", metavar="MODEL"),
     ] = None,
     samples: Annotated[int, typer.Option(help="Prompts to show whole.", metavar="N")] = 3,
     prompt: given.Prompt = None,
@@ -66,13 +69,14 @@ def preview(
     max_samples_per_task: given.MaxSamples = None,
     repeats: given.Repeats = None,
     generation: given.Generation = None,
+    price: given.Price = None,
     sample_ids: given.SampleIds = "auto",
     on_missing: given.OnMissing = "warn",
     allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Show the good lines.")] = False,
     limit: given.Limit = None,
     json: given.Json = False,
 ) -> None:
-    """Show the prompts and counts of a run; call nothing."""
+    """Show prompts, counts, tokens and dollars of a run; call nothing."""
     with answering(json):
         from evalframe.previewing import make_preview
 
@@ -85,6 +89,7 @@ def preview(
             max_samples_per_task=max_samples_per_task,
             repeats=given.repeats_of(repeats),
             generation=given.settings_of(generation),
+            prices=given.prices_of(price),
             sample_ids=sample_ids,
             on_missing=on_missing,
             allow_bad_tasks=allow_bad_tasks,
@@ -123,12 +128,59 @@ def _show(found: Any) -> None:
         f"\n{counted(totals['tasks'], 'task')}, {counted(totals['samples'], 'sample')}, {calls}, "
         f"about {totals['input_tokens_estimate']} input tokens{'' if found.models else ' a model'}"
     )
+    if found.models:
+        show("\n" + _estimates(found))
     for line in found.bad_tasks:
         say(f"left out: {line}")
-    sent = ", ".join(f"{name}={value}" for name, value in found.generation.items())
-    say(f"settings that would be sent: {sent or 'none; each model has its own defaults'}")
-    say(f"note: tokens are {ESTIMATE}; {PRICES}")
+    say(f"settings of the run: {_settings(found.generation) or 'none; each model has its own defaults'}")
+    for model, sending in found.sendings.items():
+        parts = [
+            f"is sent {_settings(sending.sent) or 'no settings'}",
+            f"not sent {', '.join(sending.left_out)}" if sending.left_out else "",
+            f"applied to the reply {', '.join(sending.applied_here)}" if sending.applied_here else "",
+        ]
+        say(f"{printable(model)}: {'; '.join(part for part in parts if part)}")
+    say(f"note: tokens are {ESTIMATE}")
+    for note in (*((PRICES,) if found.prices else ()), *found.notes):
+        say(f"note: {printable(in_shell_words(note))}")
     say("nothing was called")
+
+
+def _estimates(found: Any) -> str:
+    """Give the table of what each model's calls would take."""
+    columns = ["Model", "Calls", "In the cache", "Input tokens, about", "Output tokens, at most", "$ a million", "Cost"]
+    rows = []
+    for row in found.estimates.to_dicts():
+        price = found.prices.get(row["model_id"])
+        rates = None if price is None else f"{price.input:g} in, {price.output:g} out"
+        rows.append(
+            [
+                row["model_id"], row["n_calls"], row["n_cached"], row["input_tokens_estimate"],
+                row["output_tokens_most"], rates, _cost(row["cost_usd_least"], row["cost_usd_most"]),
+            ]
+        )  # fmt: skip
+    return markdown(columns, rows)
+
+
+def _cost(least: float | None, most: float | None) -> str:
+    from evalframe.reprs import dollars
+
+    if least is None:
+        return "not known"
+    if most is None:
+        return f"{dollars(least)} and more"
+    return dollars(least) if least == most else f"{dollars(least)} to {dollars(most)}"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    """Write settings on one line, long ones cut."""
+    from evalframe.reprs import short
+
+    return printable(
+        ", ".join(
+            f"{name}={value if isinstance(value, int | float) else short(value)}" for name, value in settings.items()
+        )
+    )
 
 
 def _indented(text: str) -> str:

@@ -93,7 +93,7 @@ def find_prices(
 
     Args:
         adapters: The models.
-        given: The option ``prices`` of the run: model id to a pair or triple.
+        given: The option ``prices`` of the run: model id, with the server's address or without, to a pair or triple.
         own: Model id to ``prices`` of the model's dict.
         known: Ids that ``given`` may name beside those of the adapters: models of the run that are not called now.
         service_tiers: Model id to the setting ``service_tier``: the list may have a price for it.
@@ -112,10 +112,11 @@ def find_prices(
     faults += [
         Fault(f"prices[{name!r}]", "unknown_model", "no model of the run has this id", suggestion(name, ids))
         for name in given
-        if isinstance(name, str) and name not in ids
+        if isinstance(name, str) and _id_of(name, ids) not in ids
     ]
     if faults:
         raise OptionError.of(faults, what="prices")
+    given = {_id_of(name, ids): price for name, price in given.items()}
     found: dict[str, Price] = {}
     for adapter in adapters:
         name = adapter.model_id
@@ -124,6 +125,12 @@ def find_prices(
         elif price := _listed(adapter, tiers.get(name), now):
             found[name] = price
     return found
+
+
+def _id_of(name: str, ids: Collection[str]) -> str:
+    """Give the model that a name means: an id, or one with the server's address as the model's name has it."""
+    without, address, _ = name.partition("@http")
+    return without if address and name not in ids and without in ids else name
 
 
 def price_faults(given: Any) -> list[Fault]:

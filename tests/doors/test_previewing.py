@@ -12,6 +12,7 @@ import pytest
 import evalframe as ef
 from evalframe.errors import ManifestError, NotBuiltError, OptionError
 from evalframe.previewing import make_preview
+from evalframe.reprs import dollars
 
 
 def test_counts_are_those_of_the_run(fixtures: Path) -> None:
@@ -83,9 +84,32 @@ def test_the_command_shows_prompts_and_says_what_tokens_are(command: Callable[..
     assert "target: 22" in stdout
     assert "1 task, 20 samples, 80 calls (40 to each of careful, hasty), about" in stdout
     assert "UTF-8 bytes of the prompts / 4" in stderr
-    assert "prices are not estimated by this version" in stderr
+    assert "not known" in stdout
     assert "temperature=0.5" in stderr
     assert "nothing was called" in stderr
     whole = json.loads(command("preview", "fixtures/suite.json", "--json").stdout)  # type: ignore[attr-defined]
     assert whole["totals"]["calls"] == 20
     assert len(whole["samples"]) == 3
+
+
+def test_the_command_shows_dollars_and_what_each_model_is_sent(command: Callable[..., object]) -> None:
+    name = "openai-compatible/m@http://127.0.0.1:9/v1"
+    words = ("preview", "fixtures/suite.json", "-m", name, "--samples", 0,
+             "--generation", '{"max_output_tokens": 100, "top_k": 3}')  # fmt: skip
+    answer = command(*words, "--price", f"{name}=1,10")
+    assert answer.status == 0  # type: ignore[attr-defined]
+    stdout, stderr = answer.stdout, answer.stderr  # type: ignore[attr-defined]
+    whole = json.loads(command(*words, "--price", f"{name}=1,10", "--json").stdout)  # type: ignore[attr-defined]
+    (estimate,) = whole["estimates"]
+    assert estimate["price_usd_per_million"] == {"input": 1.0, "output": 10.0, "cached_input": None}
+    assert estimate["cost_usd_most"] == pytest.approx(estimate["input_tokens_estimate"] * 1e-6 + 20 * 100 * 10e-6)
+    cost = f"{dollars(estimate['cost_usd_least'])} to {dollars(estimate['cost_usd_most'])}"
+    assert f"| 20 | - | {estimate['input_tokens_estimate']} | 2000 | 1 in, 10 out | {cost} |" in stdout
+    assert "openai-compatible/m: is sent max_tokens=100, top_k=3\n" in stderr
+    unknown = command(*words)
+    assert "| not known |" in unknown.stdout  # type: ignore[attr-defined]
+    assert "openai-compatible/m is not known; give it, as in --price 'openai-compatible/m=0.25,2.0'" in unknown.stderr  # type: ignore[attr-defined]
+    for price in ("1,10", f"{name}=1", f"{name}=1,x", "=1,2"):
+        wrong = command(*words, "--price", price)
+        assert wrong.status == 2  # type: ignore[attr-defined]
+        assert "write MODEL=IN,OUT" in wrong.stderr  # type: ignore[attr-defined]

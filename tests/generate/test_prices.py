@@ -74,6 +74,16 @@ def test_the_models_own_price_goes_before_the_runs() -> None:
     assert found == {"a": Price(5.0, 6.0), "b": Price(3.0, 4.0, 0.5)}
 
 
+def test_a_model_is_named_with_its_servers_address_or_without() -> None:
+    models = [from_callable("openai-compatible/q", str.upper), from_callable("x@y@http://z", str.upper)]
+    given = {"openai-compatible/q@http://127.0.0.1:8000/v1": (1, 2), "x@y@http://z": (3, 4)}
+    assert find_prices(models, given=given) == {
+        "openai-compatible/q": Price(1.0, 2.0), "x@y@http://z": Price(3.0, 4.0),
+    }  # fmt: skip
+    with pytest.raises(OptionError, match="no model of the run has this id"):
+        find_prices(models, given={"other@http://127.0.0.1:8000/v1": (1, 2)})
+
+
 def test_what_makes_no_call_has_no_price_but_one_that_is_given(fixtures) -> None:
     models = [*replay(fixtures / "outputs.jsonl"), *from_name("rule_based", {})]
     assert find_prices(models) == {}
