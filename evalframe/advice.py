@@ -24,8 +24,13 @@ class SettingWarning(UserWarning):
 
 
 def warn_of_repeats(options: RunOptions, settings: GenerationSettings) -> None:
-    """Say that repeats at temperature 0 say little."""
-    if _most_repeats(options) > 1 and settings.temperature == 0:
+    """Say where repeats say little."""
+    if _most_repeats(options) > 1 and options.request_type == "loglikelihood":
+        warnings.warn(
+            "repeats of log-likelihood requests say nothing: a model holds the same choice for the likeliest each time",
+            SettingWarning, stacklevel=FROM_CALLER,
+        )  # fmt: skip
+    elif _most_repeats(options) > 1 and settings.temperature == 0:
         warnings.warn(
             "repeats at temperature 0 say little: a model that answers the same each time shows no variance",
             SettingWarning, stacklevel=FROM_CALLER,

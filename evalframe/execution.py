@@ -12,6 +12,7 @@ from typing import Any
 
 from evalframe.assembling import assemble, check_registered
 from evalframe.errors import AdapterError, Fault, OptionError
+from evalframe.feasibility import model_faults
 from evalframe.generate import calls
 from evalframe.generate.cache import ResultCache, open_cache
 from evalframe.generate.journal import Journal
@@ -37,11 +38,11 @@ def check_ready(
         known: Ids of models of the run that are not called now.
 
     Raises:
-        OptionError: A key is missing, a setting that an API demands; a price is none, or not known where
-            ``max_cost_usd`` needs it; every fault is named.
+        OptionError: A key is missing, a setting that an API demands, an adapter's ``loglikelihood``; a price is none,
+            or not known where ``max_cost_usd`` needs it; every fault is named.
         CacheError: The result cache can not be used.
     """
-    faults = []
+    faults = model_faults([model.adapter for model in models], options)
     for model in models:
         check = getattr(model.adapter, "check", None)
         try:

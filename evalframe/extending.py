@@ -94,9 +94,9 @@ def extend(
     settings = parse_generation(run.record["generation"], limits=options.limits)
     needed = set(there) if more else set()
     own = models_again(run.record, handed or None, grown, needed=needed)
+    check_feasible(run.rows, [model.adapter for model in (*own, *added)], grown)
     check_ready([*own, *added], grown, settings, known=there)
     warn_of_left_out(added, settings)
-    check_feasible(run.rows, [model.adapter for model in (*own, *added)], grown)
     warn_of_repeats(grown, settings)
     warn_of_unused(added, run.rows, grown)
     entries = [*run.record["models"], *(model_entry(model, settings) for model in added)]

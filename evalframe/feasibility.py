@@ -18,6 +18,7 @@ from evalframe.metrics import Metric
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 from evalframe.schemas import GENERATIONS
+from evalframe.words import WHITE_SPACE
 
 _CHOICES_REMEDY = 'name them in the task ("choices": ["A", "B"]), or give each record a list called choices'
 
@@ -45,8 +46,8 @@ def check_feasible(rows: pl.DataFrame, adapters: Iterable[ModelAdapter], options
     """
     faults = agreement_faults(rows, options)
     notes: list[str] = []
+    faults += model_faults(adapters, options)
     if options.request_type == "loglikelihood":
-        faults += [_of_model(adapter.model_id) for adapter in adapters if not can_choose(adapter)]
         faults += (lacking := list(_lacking_choices(rows)))
         if not lacking:
             unfit, notes = _unfit(rows)
@@ -54,6 +55,19 @@ def check_feasible(rows: pl.DataFrame, adapters: Iterable[ModelAdapter], options
     if faults:
         raise OptionError.of(faults, what="this can not be had of these tasks and models")
     return notes
+
+
+def model_faults(adapters: Iterable[ModelAdapter], options: RunOptions) -> list[Fault]:
+    """Name the models that can not be asked for what the run asks."""
+    if options.request_type != "loglikelihood":
+        return []
+    remedy = 'take it out, or let it write its answer: request_type="generate"'
+    detail = "can not tell how likely a continuation is (it has no loglikelihood)"
+    return [
+        Fault(f"model {adapter.model_id}", "no_loglikelihood", detail, remedy)
+        for adapter in adapters
+        if not can_choose(adapter)
+    ]
 
 
 def agreement_faults(rows: pl.DataFrame, options: RunOptions) -> list[Fault]:
@@ -64,13 +78,8 @@ def agreement_faults(rows: pl.DataFrame, options: RunOptions) -> list[Fault]:
     return [Fault("confidence", "no_repeats", "'agreement' is among repeats, and each sample is called once", remedy)]
 
 
-def _of_model(model_id: str) -> Fault:
-    remedy = "take it out, or let it write its answer: request_type='generate'"
-    return Fault(f"model {model_id}", "no_loglikelihood", "can not tell how likely a continuation is", remedy)
-
-
 def _lacking_choices(rows: pl.DataFrame) -> Iterator[Fault]:
-    is_blank = pl.element().str.strip_chars() == ""
+    is_blank = pl.element().str.strip_chars(WHITE_SPACE) == ""
     counted = (
         rows.lazy()
         .select(
