@@ -9,16 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import ScriptedServer
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
+SERVER = "http://127.0.0.1:8000/v1"  # where a reader's own model may be
+
+
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_python_block_runs(block: str) -> None:
-    command = [sys.executable, "-W", "error", "-c", block]
+def test_a_python_block_runs(block: str, scripted: ScriptedServer) -> None:
+    command = [sys.executable, "-W", "error", "-c", block.replace(SERVER, scripted.url)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert bool(scripted.stats()["requests"]) == (SERVER in block)
 
 
 def test_the_first_block_shows_what_it_promises() -> None:
