@@ -57,9 +57,8 @@ class Chat:
         Raises:
             CallFailed: It is an error, or no reply of this API.
         """
-        if (refused := replies.filtered(200, document)) is not None:
+        if (refused := replies.of_error(document)) is not None:
             return refused
-        replies.refuse_errors(replies.mapping(document, "the document").get("error"))
         choice = replies.mapping(replies.filled(document.get("choices"), "choices")[0], "choices[0]")
         replies.refuse_broken_off(choice)
         message = replies.mapping(choice.get("message"), "choices[0].message")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalframe.adapters import CallFailed, Generation
@@ -58,7 +58,7 @@ _ERRORS: Mapping[str, CallError] = {
 def usage_of(document: Mapping[str, Any]) -> dict[str, Any]:
     """Give the usage by our names; what the server does not tell is None."""
     usage = document.get("usage")
-    return {name: next(_found(usage, paths), None) for name, paths in USAGE.items()}
+    return {name: _first(usage, paths) for name, paths in USAGE.items()}
 
 
 def about(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,6 +182,20 @@ def filtered(status: int, document: Any) -> Generation | None:
     return Generation(text="", finish_reason="content_filter")
 
 
+def of_error(document: Mapping[str, Any]) -> Generation | None:
+    """Look for an error in a reply of status 200: None where there is none, a reply where a content filter spoke.
+
+    Raises:
+        CallFailed: As ``refuse_errors``, and for a document that is no object.
+    """
+    error = mapping(document, "the document").get("error")
+    if not error:
+        return None
+    if (reply := filtered(200, document)) is None:
+        refuse_errors(error)
+    return reply
+
+
 def refuse_errors(error: Any) -> None:
     """Raise what an ``error`` in a reply of status 200 stands for; nothing where it is null.
 
@@ -218,17 +232,18 @@ def _of_status(status: int) -> CallError:
     return "server_error" if status >= 500 else "bad_request"
 
 
-def _found(usage: Any, paths: Sequence[tuple[str, ...]]) -> Iterator[Any]:
+def _first(usage: Any, paths: Sequence[tuple[str, ...]]) -> Any:
     for path in paths:
         value = usage
         for key in path:
             value = _get(value, key)
         if value is not None:
-            yield value
+            return value
+    return None
 
 
 def _get(value: Any, key: str) -> Any:
-    return value.get(key) if isinstance(value, Mapping) else None
+    return value.get(key) if isinstance(value, dict) else None
 
 
 def _is_text(part: Mapping[str, Any]) -> bool:

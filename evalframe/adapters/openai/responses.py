@@ -53,9 +53,8 @@ class Responses:
         Raises:
             CallFailed: It is an error, unfinished, or no reply of this API.
         """
-        if (refused := replies.filtered(200, document)) is not None:
+        if (refused := replies.of_error(document)) is not None:
             return refused
-        replies.refuse_errors(replies.mapping(document, "the document").get("error"))
         if (status := document.get("status")) in _UNFINISHED:
             raise CallFailed("bad_reply", f"the reply is not finished: its status is {status}")
         if status == "failed":
