@@ -61,13 +61,19 @@ def model_faults(adapters: Iterable[ModelAdapter], options: RunOptions) -> list[
     """Name the models that can not be asked for what the run asks."""
     if options.request_type != "loglikelihood":
         return []
-    remedy = 'take it out, or let it write its answer: request_type="generate"'
     detail = "can not tell how likely a continuation is (it has no loglikelihood)"
     return [
-        Fault(f"model {adapter.model_id}", "no_loglikelihood", detail, remedy)
+        Fault(f"model {adapter.model_id}", "no_loglikelihood", detail, _instead_of(adapter))
         for adapter in adapters
         if not can_choose(adapter)
     ]
+
+
+def _instead_of(adapter: ModelAdapter) -> str:
+    remedy = 'take it out, or let it write its answer: request_type="generate"'
+    if "completions" in getattr(getattr(adapter, "vendor", None), "apis", ()):
+        remedy += '; a server that scores prompts does so by legacy completions: {"model": …, "api": "completions"}'
+    return remedy
 
 
 def agreement_faults(rows: pl.DataFrame, options: RunOptions) -> list[Fault]:
