@@ -109,10 +109,13 @@ class ContinuationScore:
     Attributes:
         logprob: Sum of the log-probabilities of its tokens, nats, at most 0.
         n_tokens: How many there are.
+        told: What else the server told of the request: usage, id, version, the raw reply. Where one request scored
+            several pairs it is with the first of them. None: nothing.
     """
 
     logprob: float
     n_tokens: int
+    told: Generation | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

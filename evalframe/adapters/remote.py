@@ -143,7 +143,11 @@ class RemoteModel:
 
     def ask(self, path: str, body: Mapping[str, Any], *, deadline: float | None) -> Mapping[str, Any]:
         """Send one body and give the answer, which is an object; raise ``CallFailed`` for anything else."""
-        document, failure = self._document(self.send(path, body, deadline=deadline))
+        return self.opened(self.send(path, body, deadline=deadline))
+
+    def opened(self, reply: Reply) -> Mapping[str, Any]:
+        """Give the object that a reply is; raise ``CallFailed`` for anything else."""
+        document, failure = self._document(reply)
         if failure is not None:
             raise failure
         if not isinstance(document, Mapping):

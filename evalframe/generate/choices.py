@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -121,7 +122,7 @@ def _legal(score: Any) -> ContinuationScore:
         raise CallFailed("bad_reply", f"{logprob!r} is no log-probability: those are at most 0 (a missing minus?)")
     if not isinstance(n_tokens, Integral) or isinstance(n_tokens, bool) or n_tokens < 0:
         raise CallFailed("bad_reply", f"n_tokens is {n_tokens!r}, no whole number from 0 up")
-    return ContinuationScore(min(float(logprob), 0.0), int(n_tokens))
+    return replace(score, logprob=min(float(logprob), 0.0), n_tokens=int(n_tokens))
 
 
 def _likeliest(choices: Sequence[str], scores: Sequence[ContinuationScore], norm: Norm) -> Generation:
@@ -141,4 +142,16 @@ def _likeliest(choices: Sequence[str], scores: Sequence[ContinuationScore], norm
         token_count=scores[place].n_tokens,
         reasoning="",  # a choice is no reply in which reasoning could stand
         choice_logprobs=tuple(sums),
+        **_told_by([score.told for score in scores if score.told is not None]),
     )
+
+
+def _told_by(requests: Sequence[Generation]) -> dict[str, Any]:
+    """Add up what servers told of the requests that a sample took, so that none of it is lost."""
+    told: dict[str, Any] = {}
+    for name in ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"):
+        counts = [count for request in requests if (count := getattr(request, name)) is not None]
+        told[name] = sum(counts) if counts else None
+    for name in ("response_id", "model_version"):
+        told[name] = next((value for request in requests if (value := getattr(request, name)) is not None), None)
+    return {**told, "raw": b"\n".join(request.raw for request in requests)}

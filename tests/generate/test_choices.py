@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalframe.adapters import CallFailed, ContinuationScore, TaskSpec
+from evalframe.adapters import CallFailed, ContinuationScore, Generation, TaskSpec
 from evalframe.adapters.mock import NAMES, from_name
 from evalframe.generate.choices import can_choose, choose, choose_batch, continuations
 
@@ -257,3 +257,19 @@ def test_of_few_choices_a_wrong_mock_still_prefers_the_wrong_one(n: int) -> None
 def test_a_mock_scores_the_choices_of_a_task_and_nothing_else() -> None:
     with pytest.raises(CallFailed, match="scores the choices of one task, which has 4"):
         mock("noisy").loglikelihood(["p"], [" Oslo"], task=CITIES)
+
+
+def test_what_the_server_told_of_the_requests_is_not_lost() -> None:
+    class Paid(Scorer):
+        def loglikelihood(self, contexts: Any, continuations: Any) -> Any:
+            first = Generation("", input_tokens=10, output_tokens=2, response_id="r1", model_version="v", raw=b"one")
+            other = Generation("", input_tokens=5, cached_tokens=1, response_id="r2", raw=b"two")
+            told = [first, None, other]
+            return [ContinuationScore(value, 1, one) for value, one in zip(self.logprobs, told, strict=True)]
+
+    reply = choose(Paid(-3.0, -1.0, -2.0), task("a", "b", "c"))
+    assert (reply.input_tokens, reply.output_tokens, reply.cached_tokens) == (15, 2, 1)
+    assert (reply.reasoning_tokens, reply.response_id, reply.model_version) == (None, "r1", "v")
+    assert reply.raw == b"one\ntwo"
+    silent = choose(Scorer(-3.0, -1.0), task("a", "b"))
+    assert (silent.input_tokens, silent.output_tokens, silent.raw) == (None, None, b"")

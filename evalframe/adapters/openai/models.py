@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evalframe.adapters import CallFailed, ContinuationScore
-from evalframe.adapters.openai import embeddings, likelihoods
+from evalframe.adapters import CallFailed, ContinuationScore, Generation
+from evalframe.adapters.openai import embeddings, likelihoods, replies
 from evalframe.adapters.remote import RemoteModel
 
 MOST_PROMPTS = 32  # scored in one request
@@ -76,8 +76,11 @@ class ScoringModel(OpenAIModel):
     def _scores(self, pairs: Sequence[tuple[str, str]], deadline: float | None) -> list[ContinuationScore]:
         contexts, continuations = [list(part) for part in zip(*pairs, strict=True)]
         body = self._mended(likelihoods.scoring_body(self.model, contexts, continuations))
-        document = self.ask(self.api.path(self.model), body, deadline=deadline)
-        return likelihoods.read_scores(document, contexts, continuations)
+        reply = self.send(self.api.path(self.model), body, deadline=deadline)
+        document = self.opened(reply)
+        first, *others = likelihoods.read_scores(document, contexts, continuations)
+        told = Generation(text="", **replies.about(document), raw=reply.body)
+        return [replace(first, told=told), *others]
 
     def _mended(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Drop and rename what the user said that this server does not take."""

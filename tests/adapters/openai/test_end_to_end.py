@@ -201,6 +201,12 @@ def test_scores_of_continuations(model: Build, scripted: ScriptedServer) -> None
     wanted = [dict(scored("2 + 2 =" + own))[own] for own in (" 4", " 5")]
     assert [score.logprob for score in found] == pytest.approx(wanted)
     assert len(scripted.recorded()) == 1  # one request for both
+    told, nothing = (score.told for score in found)
+    assert told is not None
+    assert told.input_tokens
+    assert told.output_tokens
+    assert b'"logprobs"' in told.raw
+    assert nothing is None  # it is told once
     assert adapter.loglikelihood([], []) == []
 
 
