@@ -189,7 +189,7 @@ def _label_set(texts: pl.Series, config: Mapping[str, Any], limits: Limits) -> p
 
 def express(texts: pl.Series, found_by: Expressions, *, case_sensitive: bool) -> pl.DataFrame:
     """Read a column by expressions: ``answer`` and ``rule``, no rule where they can not tell."""
-    is_unusual = having(texts, f"[{''.join(_PLAIN_SIGNS)}{label_columns.LETTERS}]")
+    is_unusual = having(texts, lambda: f"[{''.join(_PLAIN_SIGNS)}{label_columns.LETTERS}]")
     rows = is_unusual.arg_true()
     if len(rows):
         texts = texts.scatter(rows, texts.gather(rows).str.replace_many(_PLAIN_SIGNS))

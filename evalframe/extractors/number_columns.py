@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from unicodedata import category
 
 import polars as pl
 
@@ -38,6 +39,7 @@ _TAIL = (
     rf"(?m:^)(?:[^\n\\]*?{_SAFE_BEFORE})?{_SIGN}{_NUMBER}(%?)"
     rf"(?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*| (?:{_HARMLESS}[^0-9{_VULGAR}\\}}]*)?)?\z"
 )
+_OF_SIGNS = frozenset({"Nd", "Sc", "Sm", "Pd", "Po"})  # digits, currencies; and what else a sign of numbers may be
 _HIGHEST = 0x20000  # of the code points that are looked at for digits and currencies
 _A_DIGIT = rf"[0-9{_VULGAR}]"
 
@@ -76,7 +78,7 @@ def read(texts: pl.Series) -> pl.DataFrame:
         texts: String, cleaned, without nulls and blanks.
     """
     text = pl.col("text")
-    is_unusual = having(texts, f"[{''.join(_unusual_signs())}{letters_of(_STEMS)}{STRANGE_LETTERS}]")
+    is_unusual = having(texts, lambda: f"[{''.join(_unusual_signs())}{letters_of(_STEMS)}{STRANGE_LETTERS}]")
     rows = pl.DataFrame({"text": _folded(texts, is_unusual)}).with_row_index("row")
     places, crowded = windows(rows["text"], _STEMS, is_unusual)
     found = _numbers(
@@ -152,7 +154,7 @@ def _numbers(found: pl.DataFrame, name: str) -> pl.DataFrame:
 
 def folded(texts: pl.Series) -> pl.Series:
     """Give the texts in plain signs, as ``number_scan.in_plain_signs`` does."""
-    return _folded(texts, having(texts, f"[{''.join(_unusual_signs())}]"))
+    return _folded(texts, having(texts, lambda: f"[{''.join(_unusual_signs())}]"))
 
 
 def _folded(texts: pl.Series, is_unusual: pl.Series) -> pl.Series:
@@ -163,5 +165,6 @@ def _folded(texts: pl.Series, is_unusual: pl.Series) -> pl.Series:
 @lru_cache(maxsize=1)
 def _unusual_signs() -> dict[str, str]:
     """Give what ``in_plain_signs`` makes of each sign that it changes; none is higher than ``_HIGHEST``."""
-    every = "".join(chr(code) for code in range(0x80, _HIGHEST) if not 0xD800 <= code < 0xE000)
-    return {char: plain for char, plain in zip(every, in_plain_signs(every), strict=True) if char != plain}
+    # those that may change are picked first: to translate each code point takes ten times as long, and its memory
+    signs = [char for char in map(chr, range(0x80, _HIGHEST)) if category(char) in _OF_SIGNS]
+    return {char: plain for char in signs if (plain := in_plain_signs(char)) != char}

@@ -131,7 +131,7 @@ def suits(texts: pl.Series, spelled: Program) -> pl.Series:
     if spelled.no_final_newline:
         proven &= ~texts.str.ends_with("\n")
     if spelled.no_disputed:
-        proven &= ~having(texts, disputed())
+        proven &= ~having(texts, disputed)
     return proven
 
 
