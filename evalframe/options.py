@@ -153,7 +153,9 @@ class RunOptions(Telling):
             "sample_ids": self.sample_ids,
             "on_missing": self.on_missing,
             "allow_bad_tasks": self.allow_bad_tasks,
-            "cache": self.cache if self.cache in (True, False, "refresh") else str(Path(self.cache).absolute()),
+            "cache": self.cache
+            if isinstance(self.cache, bool) or self.cache == "refresh"
+            else str(Path(self.cache).absolute()),
             "preflight": self.preflight,
             "max_cost_usd": self.max_cost_usd,
             "prices": None if self.prices is None else {name: list(price) for name, price in self.prices.items()},

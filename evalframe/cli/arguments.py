@@ -42,12 +42,6 @@ Repeats = Annotated[
     list[str] | None,
     typer.Option(help="Calls a sample; NAME=N for a task or category, repeatable.", metavar="N"),
 ]
-Price = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--price", help="Dollars per million tokens, in and out (and cached in); repeatable.", metavar="MODEL=IN,OUT"
-    ),
-]
 Generation = Annotated[str | None, typer.Option(help="Settings: JSON text or a .json file.", metavar="JSON")]
 FailUnder = Annotated[float | None, typer.Option(help="Exit 1 if a model's mean score is below.", metavar="SCORE")]
 By = Annotated[
@@ -58,9 +52,6 @@ SampleIds = Annotated[str, typer.Option(help="auto, or content: hash of the row.
 OnMissing = Annotated[str, typer.Option(help="A template's field that is in no row: warn or error.", metavar="WORD")]
 Limit = Annotated[
     list[str] | None, typer.Option("--limit", help="A number of the table of limits; repeatable.", metavar="NAME=N")
-]
-CachePath = Annotated[
-    Path | None, typer.Option("--cache-path", help="File of the result cache; default: the user's.", metavar="FILE")
 ]
 
 SOURCES = "give a suite (.json), a task file (.jsonl), or with --prompt a data file (.jsonl, .csv, .parquet)"
@@ -149,7 +140,7 @@ def data_options(
         "prompt": prompt,
         "targets": targets,
         "extract": extraction_of(extract),
-        "metrics": [_json_or_text(one, "--metric") for one in metric] if metric else None,
+        "metrics": [json_or_text(one, "--metric") for one in metric] if metric else None,
     }
     return {name: value for name, value in given.items() if value is not None}
 
@@ -168,7 +159,7 @@ def extraction_of(text: str | None) -> Any:
     if text is None:
         return None
     if text.lstrip().startswith("{"):
-        return _json_object(text, "--extract")
+        return json_object(text, "--extract")
     kind, equals, argument = text.partition("=")
     known = [name for name in EXTRACTORS.names() if name != "post_process"]
     if kind not in known:
@@ -219,20 +210,6 @@ def reasoning_tags_of(given: Sequence[str]) -> list[str]:
     return [] if list(given) == ["none"] else list(given)
 
 
-def cache_of(cache: bool, refresh: bool, path: Path | None) -> bool | str:
-    """Read ``--cache``, ``--refresh-cache`` and ``--cache-path``: one way to use the result cache."""
-    from evalframe.errors import OptionError
-
-    chosen = [flag for flag, is_given in {
-        "--no-cache": not cache, "--refresh-cache": refresh, "--cache-path": path is not None,
-    }.items() if is_given]  # fmt: skip
-    if len(chosen) > 1:
-        raise OptionError(f"{' and '.join(chosen)} are two ways to use the result cache; give one of them")
-    if path is not None:
-        return str(path)
-    return "refresh" if refresh else cache
-
-
 def files_of(given: Sequence[str] | None) -> dict[str, str]:
     """Read ``--files``."""
     return pairs_of(given, "--files", example="ID=PATH, as in file_dataset123=questions.jsonl")
@@ -250,29 +227,6 @@ def repeats_of(given: Sequence[str] | None) -> int | dict[str, int]:
         raise OptionError("--repeats: give one number for all, or NAME=N for each task or category, not both")
     pairs = pairs_of(given, "--repeats", example="NAME=N, as in word_problems=3")
     return {name: _whole(value, f"--repeats {name}") for name, value in pairs.items()}
-
-
-def prices_of(given: Sequence[str] | None) -> dict[str, list[float]] | None:
-    """Read ``--price``: MODEL=IN,OUT or MODEL=IN,OUT,CACHED; a model's id may itself have an equals sign.
-
-    >>> prices_of(["openai/gpt-5-mini=0.25,2"])
-    {'openai/gpt-5-mini': [0.25, 2.0]}
-    """
-    from evalframe.errors import OptionError
-
-    prices: dict[str, list[float]] = {}
-    for text in given or ():
-        name, _, numbers = text.rpartition("=")
-        try:
-            price = [float(number) for number in numbers.split(",")]
-        except ValueError:
-            price = []
-        if not name or not 2 <= len(price) <= 3:
-            raise OptionError(f"--price {text}: write MODEL=IN,OUT, as in openai/gpt-5-mini=0.25,2 (dollars)")
-        if name in prices:
-            raise OptionError(f"--price {text}: {name} stands twice; give it once")
-        prices[name] = price
-    return prices or None
 
 
 def limits_of(given: Sequence[str] | None) -> Any:
@@ -315,15 +269,15 @@ def settings_of(text: str | None) -> Any:
                 f"--generation {where}: is no JSON object and no file of one ({error}); "
                 """write --generation '{"temperature": 0}'"""
             ) from None
-    settings = _json_object(text, where)
+    settings = json_object(text, where)
     return settings.get("generation", settings) if isinstance(settings, dict) else settings
 
 
-def _json_or_text(text: str, where: str) -> Any:
-    return _json_object(text, where) if text.lstrip().startswith("{") else text
+def json_or_text(text: str, where: str) -> Any:
+    return json_object(text, where) if text.lstrip().startswith("{") else text
 
 
-def _json_object(text: str, where: str) -> Any:
+def json_object(text: str, where: str) -> Any:
     """Read JSON, strictly: NaN and doubled keys are refused."""
     import json
 

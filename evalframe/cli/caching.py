@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalframe.cli import arguments as given
+from evalframe.cli import calling
 from evalframe.cli.answering import answering
 from evalframe.cli.printing import counted, markdown, say, show, show_json, sized
 
@@ -57,7 +58,7 @@ def explain(
             say(f"--json gives all {counted(misses.height, 'call')}; --task and --sample give those of one")
 
 
-def info(path: given.CachePath = None, json: given.Json = False) -> None:
+def info(path: calling.CachePath = None, json: given.Json = False) -> None:
     """Say what the cache holds, model by model."""
     with answering(json):
         file, contents = _opened(path)
@@ -76,7 +77,7 @@ def info(path: given.CachePath = None, json: given.Json = False) -> None:
 
 
 def prune(
-    path: given.CachePath = None,
+    path: calling.CachePath = None,
     older_than: Annotated[float | None, typer.Option(help="Kept longer ago.", metavar="DAYS")] = None,
     model: OfModel = None,
     yes: Yes = False,
@@ -99,7 +100,7 @@ def prune(
         _remove(path, before=before, model=model, yes=yes, json=json)
 
 
-def clear(path: given.CachePath = None, yes: Yes = False, json: given.Json = False) -> None:
+def clear(path: calling.CachePath = None, yes: Yes = False, json: given.Json = False) -> None:
     """Count all replies; with --yes remove them."""
     with answering(json):
         _remove(path, before=None, model=None, yes=yes, json=json)

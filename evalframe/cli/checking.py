@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from evalframe.cli import arguments as given
+from evalframe.cli import calling
 from evalframe.cli.answering import answering
 from evalframe.cli.printing import counted, markdown, printable, say, show, show_json
 from evalframe.cli.wording import in_shell_words
@@ -69,7 +70,7 @@ def preview(
     max_samples_per_task: given.MaxSamples = None,
     repeats: given.Repeats = None,
     generation: given.Generation = None,
-    price: given.Price = None,
+    price: calling.Price = None,
     sample_ids: given.SampleIds = "auto",
     on_missing: given.OnMissing = "warn",
     allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Show the good lines.")] = False,
@@ -82,14 +83,14 @@ def preview(
 
         found = make_preview(
             given.source_of(source, prompt),
-            list(model) if model else None,
+            calling.models_of(model) if model else None,
             samples=samples,
             files=given.files_of(files),
             task_ids=task,
             max_samples_per_task=max_samples_per_task,
             repeats=given.repeats_of(repeats),
             generation=given.settings_of(generation),
-            prices=given.prices_of(price),
+            prices=calling.prices_of(price),
             sample_ids=sample_ids,
             on_missing=on_missing,
             allow_bad_tasks=allow_bad_tasks,

@@ -8,17 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from evalframe.cli import arguments as given
+from evalframe.cli import calling
 from evalframe.cli.answering import FAILED, answering, check_bar, report
 from evalframe.cli.printing import say, show, show_json
-
-Models = Annotated[
-    list[str], typer.Option("--model", "-m", help="mock/rule_based, replay/FILE, …; repeatable.", metavar="MODEL")
-]
 
 
 def run(
     source: given.Source,
-    model: Models,
+    model: calling.Models,
     out: given.Out = None,
     prompt: given.Prompt = None,
     targets: given.Targets = None,
@@ -50,7 +47,16 @@ def run(
         bool, typer.Option("--cache/--no-cache", help="Take replies from the result cache, and keep new ones.")
     ] = True,
     refresh_cache: Annotated[bool, typer.Option("--refresh-cache", help="Ask anew; keep the replies.")] = False,
-    cache_path: given.CachePath = None,
+    cache_path: calling.CachePath = None,
+    price: calling.Price = None,
+    max_cost_usd: calling.MaxCost = None,
+    requests_per_minute: calling.RequestsPerMinute = None,
+    tokens_per_minute: calling.TokensPerMinute = None,
+    max_rate_limit_wait_seconds: calling.MaxRateLimitWait = 300.0,
+    preflight: calling.Preflight = True,
+    request_type: calling.RequestType = "generate",
+    loglikelihood_norm: calling.LoglikelihoodNorm = None,
+    confidence: calling.Confidence = None,
     metadata: Annotated[
         list[str] | None, typer.Option("--metadata", help="Kept in run.json; repeatable.", metavar="KEY=VALUE")
     ] = None,
@@ -80,14 +86,23 @@ def run(
             "allow_unsandboxed": allow_unsandboxed,
             "sandbox": sandbox,
             "limits": given.limits_of(limit),
-            "cache": given.cache_of(cache, refresh_cache, cache_path),
+            "cache": calling.cache_of(cache, refresh_cache, cache_path),
+            "prices": calling.prices_of(price),
+            "max_cost_usd": max_cost_usd,
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+            "max_rate_limit_wait_seconds": max_rate_limit_wait_seconds,
+            "preflight": preflight,
+            "request_type": request_type,
+            "loglikelihood_norm": loglikelihood_norm,
+            "confidence": calling.confidence_of(confidence),
             "metadata": given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
             "progress": progress,
         }
         read = given.source_of(source, prompt)
         if by:
             _check_by(by, read, options)
-        done = runner.run(read, list(model), out=out, **options)
+        done = runner.run(read, calling.models_of(model), out=out, **options)
         report(done, json=json, fail_under=fail_under, by=by)
 
 
@@ -120,7 +135,7 @@ def resume(
         from evalframe import runner, shelf
 
         check_bar(fail_under)
-        done = runner.resume(shelf.find_run(name), list(model) if model else None, progress=progress)
+        done = runner.resume(shelf.find_run(name), calling.models_of(model) if model else None, progress=progress)
         report(done, json=json, fail_under=fail_under)
 
 

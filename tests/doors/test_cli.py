@@ -86,7 +86,7 @@ def test_json_is_one_envelope_at_every_status(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run", "fixtures/suite.json", "-m", "gpt"], "'gpt' names no adapter; write one of mock/…"),
+        (["run", "fixtures/suite.json", "-m", "gpt"], "'gpt' names no adapter; write one of anthropic/…"),
         (["run", "fixtures/suite.json", "-m", "mok/x"], "there is no model adapter 'mok'; did you mean 'mock'?"),
         (["run", "fixtures/suite.json", "-m", "mock/rule"], "mock/rule_based"),
         (["run", "fixtures/suite.json", "-m", "mock/noisy", "-m", "mock/noisy"], "'mock/noisy' stands twice"),

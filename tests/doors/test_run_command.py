@@ -19,7 +19,7 @@ RUN = ("run", "fixtures/suite.json", "-m", "replay/fixtures/outputs.jsonl", "--n
 
 # options that a shell can not say, or says by another word
 ELSEWHERE = {"task_ids": "--task", "limits": "--limit", "reasoning_tags": "--reasoning-tag", "metrics": "--metric",
-             "parallel": "--parallel"}  # fmt: skip
+             "parallel": "--parallel", "prices": "--price"}  # fmt: skip
 
 
 def test_every_option_of_a_run_has_a_flag(command: Callable[..., Answer]) -> None:
