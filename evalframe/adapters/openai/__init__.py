@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from evalframe.adapters.api import Api, Vendor
 from evalframe.adapters.naming import remote_models
 from evalframe.adapters.openai.chat import COMPATIBLE_CHAT_API, OPENAI_CHAT_API
-from evalframe.adapters.openai.completions import COMPLETIONS_API
+from evalframe.adapters.openai.completions import COMPATIBLE_COMPLETIONS_API, OPENAI_COMPLETIONS_API, Completions
 from evalframe.adapters.openai.models import OpenAIModel, ScoringModel
 from evalframe.adapters.openai.responses import RESPONSES_API
 from evalframe.errors import AdapterError
@@ -32,7 +32,7 @@ OPENAI = Vendor(
     key_variables=("OPENAI_API_KEY",),
     needs_key=True,
     headers=bearer,
-    apis={api.name: api for api in (RESPONSES_API, OPENAI_CHAT_API, COMPLETIONS_API)},
+    apis={api.name: api for api in (RESPONSES_API, OPENAI_CHAT_API, OPENAI_COMPLETIONS_API)},
 )
 
 # OpenAI's key is none of its variables: it is never sent to another server
@@ -42,7 +42,7 @@ COMPATIBLE = Vendor(
     key_variables=("OPENAI_COMPATIBLE_API_KEY",),
     needs_key=False,
     headers=bearer,
-    apis={api.name: api for api in (COMPATIBLE_CHAT_API, RESPONSES_API, COMPLETIONS_API)},
+    apis={api.name: api for api in (COMPATIBLE_CHAT_API, RESPONSES_API, COMPATIBLE_COMPLETIONS_API)},
     passes_through=True,
 )
 
@@ -75,7 +75,7 @@ def compatible_by_name(rest: str, options: Mapping[str, Any]) -> list[OpenAIMode
 
 
 def _kind(api: Api) -> type[OpenAIModel]:
-    return ScoringModel if api is COMPLETIONS_API else OpenAIModel
+    return ScoringModel if isinstance(api, Completions) else OpenAIModel
 
 
 def _built(model: Any) -> OpenAIModel:

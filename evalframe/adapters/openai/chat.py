@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalframe.adapters import Generation
 from evalframe.adapters.openai import replies, tokens
-from evalframe.adapters.openai.settings import CHAT, COMPATIBLE_CHAT, Table, fixed, lost
+from evalframe.adapters.openai.settings import CHAT, COMPATIBLE_CHAT, MOST_STOPS, Table, fixed, lost
 from evalframe.jsontext import dumps
 
 
@@ -19,10 +19,12 @@ class Chat:
     Attributes:
         table: What becomes of each setting.
         parts: The parts that it has of a setting that is an object; a setting that is not here is sent whole.
+        most_stops: Texts at which it stops at most; None: any number.
     """
 
     table: Table
     parts: Mapping[str, tuple[str, ...]]
+    most_stops: int | None = None
     name: str = "chat"
 
     @property
@@ -41,6 +43,10 @@ class Chat:
     def left_out(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
         """Name the parts of settings that this API does not have."""
         return lost(settings, self.parts)
+
+    def stop_here(self, stop: Sequence[str]) -> tuple[str, ...]:
+        """Give the texts of ``stop`` that it refuses."""
+        return () if self.most_stops is None else tuple(stop[self.most_stops :])
 
     def body(self, model: str, prompt: str, *, instructions: str | None, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Give the body of one request: the prompt is the user's message, instructions the system's."""
@@ -133,5 +139,5 @@ def called(identifier: Any, call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": identifier, "name": call.get("name"), "arguments": text}
 
 
-OPENAI_CHAT_API = Chat(CHAT, {"reasoning": ("effort",), "text": ("format", "verbosity")})
+OPENAI_CHAT_API = Chat(CHAT, {"reasoning": ("effort",), "text": ("format", "verbosity")}, MOST_STOPS)
 COMPATIBLE_CHAT_API = Chat(COMPATIBLE_CHAT, {"text": ("format", "verbosity")})

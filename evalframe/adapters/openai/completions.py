@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalframe.adapters import Generation
 from evalframe.adapters.openai import replies, tokens
-from evalframe.adapters.openai.settings import COMPLETIONS, fixed
+from evalframe.adapters.openai.settings import COMPATIBLE_COMPLETIONS, COMPLETIONS, MOST_STOPS, Table, fixed
 
 
 @dataclass(frozen=True, slots=True)
 class Completions:
-    """The API of legacy completions: it has no instructions, tools, reasoning or formats."""
+    """The API of legacy completions: it has no instructions, tools, reasoning or formats.
 
+    Attributes:
+        table: What becomes of each setting.
+        most_stops: Texts at which it stops at most; None: any number.
+    """
+
+    table: Table
+    most_stops: int | None = None
     name: str = "completions"
 
     @property
     def has(self) -> frozenset[str]:
         """The generation settings that this API has."""
-        return frozenset(COMPLETIONS)
+        return frozenset(self.table)
 
     def path(self, model: str) -> str:
         """Where requests go, below the base URL."""
@@ -28,11 +35,15 @@ class Completions:
 
     def fixed(self, settings: Mapping[str, Any]) -> dict[str, Any]:
         """Turn generation settings into keys of the body; no hidden defaults."""
-        return fixed(COMPLETIONS, settings)
+        return fixed(self.table, settings)
 
     def left_out(self, settings: Mapping[str, Any]) -> tuple[str, ...]:
         """Name the parts of settings that this API does not have: none, it has no setting that is an object."""
         return ()
+
+    def stop_here(self, stop: Sequence[str]) -> tuple[str, ...]:
+        """Give the texts of ``stop`` that it refuses."""
+        return () if self.most_stops is None else tuple(stop[self.most_stops :])
 
     def body(self, model: str, prompt: str, *, instructions: str | None, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """Give the body of one request; there is no place for instructions."""
@@ -69,4 +80,5 @@ class Completions:
         return replies.error_words(document)
 
 
-COMPLETIONS_API = Completions()
+OPENAI_COMPLETIONS_API = Completions(COMPLETIONS, MOST_STOPS)
+COMPATIBLE_COMPLETIONS_API = Completions(COMPATIBLE_COMPLETIONS)

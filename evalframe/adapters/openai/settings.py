@@ -8,6 +8,8 @@ from typing import Any
 Turn = Callable[[Any], dict[str, Any]]
 Table = Mapping[str, Turn]
 
+MOST_STOPS = 4  # at OpenAI itself
+
 _NESTED = ("function", "custom")  # kinds of tool that chat completions nest under their kind
 _FORMAT = ("name", "description", "schema", "strict")  # of a JSON schema that a reply follows
 
@@ -24,6 +26,11 @@ def fixed(table: Table, settings: Mapping[str, Any]) -> dict[str, Any]:
 def under(key: str, turn: Callable[[Any], Any] = lambda value: value) -> Turn:
     """Make a setting one key of the body."""
     return lambda value: {key: turn(value)}
+
+
+def first_stops(stop: Sequence[str]) -> list[str]:
+    """Give the texts at which OpenAI stops; it refuses more."""
+    return list(stop[:MOST_STOPS])
 
 
 def nested(tool: Any) -> Any:
@@ -134,7 +141,8 @@ RESPONSES: Table = {
 CHAT: Table = {
     **_PLAIN,
     **_PENALTIES,
-    **{name: under(name) for name in ("stop", "parallel_tool_calls", "service_tier")},
+    **{name: under(name) for name in ("parallel_tool_calls", "service_tier")},
+    "stop": under("stop", first_stops),
     "max_output_tokens": under("max_completion_tokens"),
     "tools": under("tools", nested_all),
     "tool_choice": under("tool_choice", nested),
@@ -143,6 +151,15 @@ CHAT: Table = {
 }
 
 # of compatible servers, some of which do not know max_completion_tokens
-COMPATIBLE_CHAT: Table = {**CHAT, "max_output_tokens": under("max_tokens"), "reasoning": effort_or_object}
+COMPATIBLE_CHAT: Table = {
+    **CHAT,
+    "stop": under("stop"),
+    "max_output_tokens": under("max_tokens"),
+    "reasoning": effort_or_object,
+}
 
-COMPLETIONS: Table = {**_PLAIN, **_PENALTIES, "stop": under("stop"), "max_output_tokens": under("max_tokens")}
+COMPATIBLE_COMPLETIONS: Table = {
+    **_PLAIN, **_PENALTIES, "stop": under("stop"), "max_output_tokens": under("max_tokens"),
+}  # fmt: skip
+
+COMPLETIONS: Table = {**COMPATIBLE_COMPLETIONS, "stop": under("stop", first_stops)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evalframe.adapters import CallFailed
-from evalframe.adapters.openai.completions import COMPLETIONS_API as COMPLETIONS
+from evalframe.adapters.openai.completions import COMPATIBLE_COMPLETIONS_API as COMPLETIONS
 
 
 def reply(**choice: Any) -> dict[str, Any]:

@@ -144,6 +144,17 @@ def test_the_two_shapes_of_a_tool_turn_into_each_other(tool: dict[str, Any]) -> 
     assert flat(tool) == tool
 
 
+@pytest.mark.parametrize("name", ["chat", "completions"])
+def test_openai_stops_at_four_texts_and_the_others_are_applied_here(name: str) -> None:
+    settings = {"stop": ["a", "b", "c", "d", "e", "f"]}
+    own = work_out(settings, api=OPENAI.apis[name], passes_through=False)
+    assert (own.fixed, own.stop, own.left_out) == ({"stop": ["a", "b", "c", "d"]}, ("e", "f"), ())
+    other = work_out(settings, api=COMPATIBLE.apis[name], passes_through=True)
+    assert (other.fixed, other.stop) == (settings, ())
+    few = work_out({"stop": ["a"]}, api=OPENAI.apis[name], passes_through=False)
+    assert (few.fixed, few.stop) == ({"stop": ["a"]}, ())
+
+
 def test_a_format_in_the_shape_of_the_other_api_is_taken() -> None:
     chat_shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     settings = {"text": {"format": chat_shape}}
