@@ -136,6 +136,7 @@ ADAPTERS: Registry[Any] = Registry(
         "openai": "evalframe.adapters.openai:openai_by_name",
         "openai-compatible": "evalframe.adapters.openai:compatible_by_name",
         "replay": "evalframe.models:replay_by_name",
+        "transformers": "evalframe.adapters.huggingface:from_name",
     },
     group="evalframe.adapters",
 )
