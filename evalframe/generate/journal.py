@@ -21,6 +21,7 @@ from evalframe.generate.sqlitefile import FileKind, SqliteFile, read_only, refus
 from evalframe.jsontext import clean
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.schemas import CALL, GENERATIONS
+from evalframe.words import SkipReason
 
 __all__ = ["SCHEMA_VERSION", "Finished", "Journal"]
 
@@ -42,6 +43,12 @@ ON CONFLICT DO UPDATE SET status = excluded.status, body = excluded.body, raw = 
 WHERE calls.status = 'skipped' AND excluded.status != 'skipped'
    OR calls.status = 'failed' AND excluded.status = 'completed'
 """
+# the reason of an earlier part of the run gives way to that of this one, where there is one
+_SKIP = """
+INSERT INTO calls VALUES (?, ?, ?, ?, 'skipped', ?, NULL)
+ON CONFLICT DO UPDATE SET body = excluded.body WHERE calls.status = 'skipped'
+"""
+_SKIP_NEW = "INSERT OR IGNORE INTO calls VALUES (?, ?, ?, ?, 'skipped', ?, NULL)"
 _PLACES = """
 CREATE TEMP TABLE places (task_id TEXT, sample_index INTEGER, place INTEGER, PRIMARY KEY (task_id, sample_index))
 """
@@ -116,6 +123,30 @@ class Journal(SqliteFile):
                 self._commit(group)
         if entry.error is not None:
             raise entry.error
+
+    def skip(
+        self, calls: pl.DataFrame, *, model_id: str, reason: SkipReason, message: str, replaces: bool = True
+    ) -> None:
+        """Record calls of one model that were never made, in one commit; finished ones stay.
+
+        Args:
+            calls: ``task_id``, ``sample_index``, ``repeat``.
+            model_id: The model.
+            reason: A word of ``words.SkipReason``.
+            message: The reason in words.
+            replaces: Whether it goes before the reason of a call that is recorded as skipped already.
+
+        Raises:
+            RunFolderError: The file can not be written.
+        """
+        one = Finished(
+            model_id=model_id, task_id="", sample_index=0, repeat=0, status="skipped", error_type=reason,
+            error_message=message,
+        )  # fmt: skip
+        body = pack(one)  # the same for all
+        rows = ((clean(model_id), *key, body) for key in calls.select("task_id", "sample_index", "repeat").iter_rows())
+        with self._writing:
+            self._write((_SKIP if replaces else _SKIP_NEW, rows))
 
     def _commit(self, group: list[_Entry]) -> None:
         try:

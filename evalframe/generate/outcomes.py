@@ -16,7 +16,7 @@ from evalframe.adapters import CallFailed, Generation, TaskSpec
 from evalframe.generate.finished import Finished
 from evalframe.generate.reasoning import Tags, split_reasoning
 from evalframe.jsontext import clean, dumps
-from evalframe.words import CallError, ConfidenceSource, FinishReason, SkipReason
+from evalframe.words import CallError, ConfidenceSource, FinishReason
 
 MESSAGE_CHARS = 2_000
 _FINISH_REASONS = frozenset(get_args(FinishReason))
@@ -137,13 +137,6 @@ class Judge:
         elif not isinstance(outcome, BaseException):
             outcome = CallFailed("bad_reply", f"the adapter returned {_named(outcome)}, not a Generation")
         return self._failed(task, outcome, attempt)
-
-    def skip(self, task_id: str, sample_index: int, repeat: int, reason: SkipReason, message: str) -> Finished:
-        """Make the row of a call that was never made."""
-        return Finished(
-            model_id=self.model_id, task_id=task_id, sample_index=sample_index, repeat=repeat, status="skipped",
-            error_type=reason, error_message=message,
-        )  # fmt: skip
 
     def _failed(self, task: TaskSpec, error: BaseException, attempt: Attempt) -> Finished:
         error_type, message = "adapter_error", f"{type(error).__name__}: {_words_of(error)}"

@@ -37,8 +37,6 @@ from evalframe.words import SkipReason
 INTERRUPTED = "the run was stopped before this call; resume it"
 __all__ = ["GenerateOptions", "GenerateSummary", "generate", "record_missing"]
 
-SKIP_CHUNK = 5_000  # calls recorded as skipped in one commit
-
 
 @dataclass(frozen=True, slots=True)
 class GenerateSummary:
@@ -117,8 +115,9 @@ def generate(
     for lane in unmade:
         reason, message = why_skipped(lane, ledger, interrupted=INTERRUPTED)
         record_missing(
-            rows, model_ids=[lane.model_id], journal=journal, repeats=options.repeats, reason=reason, message=message
-        )
+            rows, model_ids=[lane.model_id], journal=journal, repeats=options.repeats, reason=reason, message=message,
+            replaces=True,
+        )  # fmt: skip
     if interrupt is not None:
         raise interrupt
     notes.warn()
@@ -140,6 +139,7 @@ def record_missing(
     repeats: int | Mapping[str, int] = 1,
     reason: SkipReason = "interrupted",
     message: str = INTERRUPTED,
+    replaces: bool = False,
 ) -> int:
     """Record every planned call that has not finished as skipped.
 
@@ -150,6 +150,7 @@ def record_missing(
         repeats: As in the run's options.
         reason: A word of ``words.SkipReason``.
         message: The reason in words.
+        replaces: Whether it goes before the reason of a call that is recorded as skipped already.
 
     Returns:
         How many planned calls have not finished, those that were recorded as skipped before included.
@@ -159,13 +160,9 @@ def record_missing(
     done = journal.done()
     n_missing = 0
     for model_id in model_ids:
-        judge = Judge(model_id, None, (), Notes())
-        missing = calls.without(planned, done, model_id=model_id).select("task_id", "sample_index", "repeat")
+        missing = calls.without(planned, done, model_id=model_id)
         n_missing += missing.height
-        for chunk in missing.iter_slices(SKIP_CHUNK):
-            journal.record(
-                [judge.skip(task_id, index, repeat, reason, message) for task_id, index, repeat in chunk.iter_rows()]
-            )
+        journal.skip(missing, model_id=model_id, reason=reason, message=message, replaces=replaces)
     return n_missing
 
 
