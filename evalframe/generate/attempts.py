@@ -161,14 +161,10 @@ class Caller:
         return pause
 
     def _too_long(self, call: Pending, closed: float) -> CallFailed:
-        said = f"{call.outcome}; " if isinstance(call.outcome, CallFailed) else ""
+        said = call.outcome if isinstance(call.outcome, CallFailed) else "another call was told to wait"
         most = self.policy.max_rate_limit_wait_seconds
-        return CallFailed(
-            "rate_limited",
-            f"{said}the server asks to wait {closed:,.0f} s, and a call waits at most max_rate_limit_wait_seconds = "
-            f"{most:g} s in all",
-            retry_after_seconds=closed,
-        )
+        message = f"{said}; a call waits at most max_rate_limit_wait_seconds = {most:g} s in all"
+        return CallFailed("rate_limited", message, retry_after_seconds=closed)
 
     def _attempt(self, pending: Sequence[Pending], crew: Crew, ticket: int) -> None:
         """Send one request, while a place in flight is held."""
@@ -248,8 +244,19 @@ class Caller:
         attempt = Attempt(
             call.started_at, call.latency_seconds if call.attempts else None, attempts=call.attempts, paid=call.paid
         )
-        return Done(self.judge.finish(call.task, call.outcome, attempt), call.task, call.outcome)
+        outcome = _with_hint(call.outcome) if isinstance(call.outcome, CallFailed) else call.outcome
+        return Done(self.judge.finish(call.task, outcome, attempt), call.task, outcome)
 
 
 def _is_limit(failure: CallFailed) -> bool:
     return failure.error_type == "rate_limited"
+
+
+def _with_hint(failure: CallFailed) -> CallFailed:
+    """Let the row of a call that a rate limit ended say how long the server asked to wait."""
+    if not _is_limit(failure) or failure.retry_after_seconds is None:
+        return failure
+    return CallFailed(
+        "rate_limited", f"{failure}; the server asks to wait {failure.retry_after_seconds:,.0f} s",
+        status=failure.status, retry_after_seconds=failure.retry_after_seconds, transient=failure.transient,
+    )  # fmt: skip

@@ -124,7 +124,7 @@ def run_in_order(
         for lane in lanes:
             crew.work(lane)
 
-    return crew.run([threading.Thread(target=work, name="evalframe in order")])
+    return crew.run([threading.Thread(target=work, name="evalframe in order", daemon=True)])
 
 
 def run_in_threads(
@@ -141,7 +141,7 @@ def run_in_threads(
     crew = _Crew(journal, progress, ledger, stop, None if holds else threading.BoundedSemaphore(bound))
     return crew.run(
         [
-            threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.model_id} {number}")
+            threading.Thread(target=crew.work, args=(lane,), name=f"evalframe {lane.model_id} {number}", daemon=True)
             for number in range(max((lane.threads for lane in lanes), default=0))  # a worker of each lane first
             for lane in lanes
             if number < lane.threads
@@ -189,8 +189,9 @@ class _Crew:
     def run(self, threads: Sequence[threading.Thread]) -> KeyboardInterrupt | None:
         """Start the workers and wait for them; gives the interrupt that ended the run, if any.
 
-        All threads have ended when this returns or raises. An error of ours (the journal can not be written) stops the
-        calls and is raised.
+        All threads have ended when this returns or raises, but after a second interrupt: then those in flight are
+        left behind, and hold up no process that ends (they are daemons). An error of ours (the journal can not be
+        written) stops the calls and is raised.
         """
         started: list[threading.Thread] = []
         interrupt: KeyboardInterrupt | None = None

@@ -25,8 +25,8 @@ MODEL = "openai-compatible/m"
 DATA = {"prompt": "What is {{a}} + {{b}}?", "targets": "{{sum}}", "extract": "number", "metrics": ["numeric_match"]}
 
 
-def records(n: int) -> list[dict[str, int]]:
-    return [{"a": i, "b": 7, "sum": i + 7} for i in range(n)]
+def records(n: int) -> list[dict[str, Any]]:
+    return [{"a": i, "b": 7, "sum": i + 7, "nothing": ""} for i in range(n)]
 
 
 def prompt_of(i: int) -> str:
@@ -97,9 +97,12 @@ def test_C062_a_wait_longer_than_the_cap_is_a_failure_and_no_sleep(ask, scripted
     assert run.generations["status"].to_list() == ["failed"] * 3
     assert run.generations["error_type"].to_list() == ["rate_limited"] * 3
     for message in run.generations["error_message"]:
-        assert "daily quota" in message
-        assert "86400" in message.replace(",", "").replace(" ", "")
-    assert scripted.stats()["by_prompt"] == {prompt_of(i): 1 for i in range(3)}
+        assert "asks to wait 86,400 s" in message
+    assert "daily quota" in run.generations["error_message"][0]
+    if options["generation"]["max_retries"]:  # what the server told one call holds for the others
+        assert set(scripted.stats()["by_prompt"].values()) == {1}
+    else:
+        assert scripted.stats()["by_prompt"] == {prompt_of(i): 1 for i in range(3)}
     assert run.leaderboard()["n_failed"].to_list() == [3]
 
 
@@ -115,7 +118,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "model": {"model": "n"},
     "response format": {"generation": {"extra_body": {"response_format": {"type": "json_object"}, "seed": 1}}},
     "extra_body": {"generation": {"extra_body": {"seed": 1, "mirostat": 2}}},
-    "order of the messages": {"prompt": "Be brief.", "generation": {"instructions": "What is {a} + {b}?"}},
+    "order of the messages": {"prompt": "Be brief.{{nothing}}", "generation": {"instructions": prompt_of(0)}},
     "repeat": {"repeats": 2},
     "model version": {"model_version": "2026-11"},
 }
@@ -137,9 +140,7 @@ def test_C065_what_can_change_the_answer_is_a_miss_and_nothing_else(scripted, tm
         run = ef.run(records(1), model, out=tmp_path / name, **options)
         assert run.generations["status"].unique().to_list() == ["completed"]
         n_made: int = scripted.stats()["requests"] - before
-        assert run.generations["cached"].to_list() == [False] * n_made + [True] * (len(run.generations) - n_made) or (
-            name == "repeat"
-        )
+        assert run.generations.filter(~pl.col("cached")).height == n_made
         return n_made
 
     assert made("first") == 1
@@ -196,7 +197,7 @@ def interrupted_command(
     scripted.script(rules=slow)
     path = write_jsonl(records(100))
     words = ["run", str(path), "-m", f"{MODEL}@{scripted.url}", "--out", str(folder), "--prompt", DATA["prompt"],
-             "--targets", "{{sum}}", "--extract", "number", "--metric", "numeric_match", *options]  # fmt: skip
+             "--targets", "{{sum}}", "--extract", "number", "--metric", "numeric_match"]  # fmt: skip
     return subprocess.Popen(
         [sys.executable, "-m", "evalframe", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=os.environ | {"OPENAI_COMPATIBLE_API_KEY": ""},
