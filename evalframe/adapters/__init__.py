@@ -2,7 +2,8 @@
 
 An adapter is any object with ``model_id`` and ``generate(prompt, task) -> Generation``. It may also have
 
-* ``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``;
+* ``generate_batch(prompts, tasks) -> list[Generation]`` with ``batch_size``; a ``CallFailed`` may be in its place;
+* ``max_workers``, how many calls it can make at once; without it as many as the run allows;
 * ``model_version``, known before the call: with it replies may come from the result cache;
 * ``prepare(categories) -> adapter``, asked once before the first call with the run's categories in row order: gives
   what is called in its place, under the same ``model_id``;

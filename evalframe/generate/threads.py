@@ -238,12 +238,22 @@ def _lane(caller: Caller, rows: pl.DataFrame, planned: pl.DataFrame, options: Ge
         caller=caller,
         specs=calls.specs(rows, planned, generation=MappingProxyType(dict(options.generation))),
         n_calls=planned.height,
-        n_workers=options.concurrency or options.limits.workers_per_model,
+        n_workers=_workers(adapter, options),
         batch_size=batch_size,
         patience=Patience(adapter.model_id, monotonic=options.monotonic),
         memory=memory,
         preflight=options.preflight and hasattr(adapter, "endpoint"),
     )
+
+
+def _workers(adapter: Any, options: GenerateOptions) -> int:
+    wanted = options.concurrency or options.limits.workers_per_model
+    most = getattr(adapter, "max_workers", None)
+    if most is None:
+        return wanted
+    if not isinstance(most, int) or most < 1:
+        raise AdapterError(f"{adapter.model_id}: max_workers is {most!r}, no whole number from 1 up")
+    return min(wanted, most)
 
 
 def _continuations(task: TaskSpec) -> list[str]:

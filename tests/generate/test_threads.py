@@ -243,6 +243,28 @@ def test_wrong_models_are_refused_before_any_call(rows, Model, journal) -> None:
     assert model.seen == []
 
 
+def test_a_model_is_called_by_no_more_workers_than_it_takes(make_rows, Model, new_journal) -> None:
+    together, workers = threading.Barrier(2), set()
+
+    def meet(prompt, task):
+        together.wait(timeout=60)
+        return Generation(prompt)
+
+    def tell(prompt, task):
+        workers.add(threading.current_thread().name)
+        return Generation(prompt)
+
+    met = run(make_rows({"a": 2}), [Model(answer=meet)], new_journal(), concurrency=2)
+    assert met["status"].to_list() == ["completed"] * 2
+    model = Model(answer=tell)
+    model.max_workers = 1
+    run(make_rows({"a": 60}), [model], new_journal(), concurrency=5)
+    assert len(workers) == 1
+    model.max_workers = 0
+    with pytest.raises(AdapterError, match="max_workers is 0"):
+        run(make_rows(), [model], new_journal())
+
+
 def test_without_rows_no_call_is_made(rows, Model, journal) -> None:
     summary = generate(rows.clear(), adapters=[Model()], journal=journal, options=GenerateOptions())
     assert summary.counts == {"m": {}}
