@@ -274,6 +274,8 @@ def plain_score(model, context: str, continuation: str) -> tuple[float, int]:
     n_before = len(before)
     while before[:n_before] != whole[:n_before]:
         n_before -= 1
+    if not n_before:
+        whole, n_before = [1, *whole], 1
     with torch.inference_mode():
         likely = torch.log_softmax(model.source.model(torch.tensor([whole])).logits[0].float(), -1)
     total = sum(float(likely[at - 1, whole[at]]) for at in range(n_before, len(whole)))

@@ -18,8 +18,8 @@ def encoded(source: Source, context: str, continuation: str) -> tuple[list[int],
     """Give the tokens of a context and of its continuation, where both are one text.
 
     As lm-evaluation-harness does it: blanks at the end of the context go to the continuation, the whole is encoded, and
-    what goes beyond the tokens of the context alone is the continuation. Other than there, a token that reaches over the
-    border counts to the continuation, which would else be left with none and be certain. Before a context without
+    what goes beyond the tokens of the context alone is the continuation. Other than there, a token that reaches over
+    the border counts to the continuation, which would else be left with none and be certain. Before a context without
     a token stands the one with which the model's texts begin.
     """
     trimmed = context.rstrip()
