@@ -14,6 +14,8 @@ from evalframe.adapters import CallFailed, ContinuationScore, Generation
 from evalframe.advice import SettingWarning
 from evalframe.errors import OptionError
 from evalframe.limits import Limits
+from tests.servers import ScriptedServer
+from tests.servers.wire import scored
 
 CAPITALS = [
     {"country": "Norway", "capital": "Oslo", "letter": "B", "choices": ["Bergen", "Oslo", "Rome"]},
@@ -342,3 +344,39 @@ def test_what_failed_is_asked_again_in_the_same_way(capitals) -> None:
     assert model.n_requests == 1
     assert mended.generations["output_text"].to_list() == ["Oslo", "Rome", "Lyon", "Madrid"]
     assert set(mended.generations["confidence_source"]) == {"choice_logprobs"}
+
+
+def test_a_server_that_scores_prompts_is_asked_once_a_sample(capitals, scripted: ScriptedServer) -> None:
+    model = {"model": f"openai-compatible/m@{scripted.url}", "api": "completions", "prices": (1.0, 2.0)}
+    run = ef.run(capitals(), model, **CHOOSING)
+    calls = run.samples
+    assert calls["status"].unique().to_list() == ["completed"]
+    assert len(scripted.recorded()) == 4
+    for row in calls.iter_rows(named=True):
+        sums = [
+            sum(logprob for _, logprob in scored(f"{row['prompt']} {choice}")[len(scored(row["prompt"])) :])
+            for choice in row["choices"]
+        ]
+        assert row["choice_logprobs"] == pytest.approx(sums)
+        assert row["output_text"] == row["choices"][sums.index(max(sums))]
+    cost = (calls["input_tokens"] + 2 * calls["output_tokens"]) / 1e6
+    assert calls["cost_usd"].to_list() == pytest.approx(cost.to_list())
+    again = ef.run(capitals(), model, **CHOOSING)
+    assert again.generations["cached"].all()
+    assert again.generations["choice_logprobs"].to_list() == run.generations["choice_logprobs"].to_list()
+    assert len(scripted.recorded()) == 4
+
+
+def test_a_server_is_asked_for_log_probabilities_where_confidence_needs_them(
+    capitals, scripted: ScriptedServer
+) -> None:
+    model = f"openai-compatible/m@{scripted.url}"
+    run = ef.run(capitals(), model, confidence="logprobs", progress=False, out=False)
+    assert all(request["body"]["logprobs"] is True for request in scripted.recorded())
+    calls = run.generations
+    assert set(calls["confidence_source"]) == {"token_logprobs"}
+    assert calls["confidence"].to_list() == pytest.approx(
+        calls.select((-pl.col("token_nll") / pl.col("token_count")).exp()).to_series().to_list()
+    )
+    ef.run(capitals(), model, progress=False, out=False)
+    assert not any("logprobs" in request["body"] for request in scripted.recorded()[4:])
