@@ -81,7 +81,7 @@ class Caller:
         pace: Its requests and tokens a minute.
         timeout_seconds: Of one attempt; None: no limit.
         batch: Requests hold several prompts.
-        ask: In place of ``adapter.generate``, for requests of another type.
+        ask: In place of the adapter's own functions, for requests of another type; an outcome a call.
         monotonic, now: Clocks.
     """
 
@@ -94,7 +94,7 @@ class Caller:
     limiter: Limiter | None = None
     timeout_seconds: float | None = None
     batch: bool = False
-    ask: Callable[[TaskSpec], Generation] | None = None
+    ask: Callable[[Sequence[TaskSpec]], Sequence[object]] | None = None
 
     def call(self, tasks: Sequence[TaskSpec], crew: Crew) -> list[Done]:
         """Make calls, in one request where the adapter takes batches; gives those that are finished.
@@ -203,7 +203,7 @@ class Caller:
         adapter: Any = self.adapter
         try:
             if self.ask is not None:
-                return [self.ask(task) for task in tasks]
+                return self.ask(tasks)
             if not self.batch:
                 return [adapter.generate(task.prompt, task) for task in tasks]
             replies = adapter.generate_batch([task.prompt for task in tasks], list(tasks))

@@ -20,7 +20,7 @@ from evalframe.frames import check
 from evalframe.generate import calls
 from evalframe.generate.attempts import Caller
 from evalframe.generate.cachekeys import may_be_kept
-from evalframe.generate.choices import choose, continuations
+from evalframe.generate.choices import choose_batch, continuations
 from evalframe.generate.giving_up import Patience
 from evalframe.generate.journal import Journal
 from evalframe.generate.lanes import Lane, run_in_order, run_in_threads, why_skipped
@@ -216,8 +216,8 @@ def _caller(
         ),
         limiter=limiter if options.max_retries else None,  # without retries a rate limit is a failure, and no wait
         timeout_seconds=options.timeout_seconds,
-        batch=not chooses and hasattr(adapter, "generate_batch") and hasattr(adapter, "batch_size"),
-        ask=partial(choose, adapter, norm=options.loglikelihood_norm) if chooses else None,
+        batch=hasattr(adapter, "batch_size") and (chooses or hasattr(adapter, "generate_batch")),
+        ask=partial(choose_batch, adapter, norm=options.loglikelihood_norm) if chooses else None,
         monotonic=options.monotonic,
         now=options.now,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalframe.adapters import CallFailed, Generation
+from evalframe.adapters import CallFailed, ContinuationScore, Generation
 from evalframe.errors import AdapterError
 from evalframe.frames import check
 from evalframe.generate.threads import GenerateOptions, generate
@@ -80,3 +80,29 @@ def test_without_generate_batch_a_batch_size_says_nothing(rows, Model, journal) 
     model = Model()
     model.batch_size = 4
     assert run(rows, model, journal)["status"].unique().to_list() == ["completed"]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_the_choices_of_several_samples_are_scored_in_one_request(make_rows, journal, parallel) -> None:
+    class Scorer(Batcher):
+        def loglikelihood(self, contexts, continuations, *, deadline=None):
+            self.batches.append(list(zip(contexts, continuations, strict=True)))
+            values = [float("nan") if context == "a 1?" else -len(text) for context, text in self.batches[-1]]
+            return [ContinuationScore(value, 1) for value in values]
+
+    adapter = Scorer(batch_size=2)
+    rows = make_rows({"a": 3}, choices=["long", "no"])
+    generations = run(rows, adapter, journal, parallel=parallel, request_type="loglikelihood")
+    assert sorted(map(len, adapter.batches)) == [2, 4]
+    assert generations["output_text"].to_list() == ["no", None, "no"]
+    assert generations["error_type"].to_list() == [None, "bad_reply", None]
+
+
+def test_scores_of_the_wrong_number_fail_every_call_of_the_request(make_rows, journal) -> None:
+    class Scorer(Batcher):
+        def loglikelihood(self, contexts, continuations):
+            return [ContinuationScore(-1.0, 1)] * 3
+
+    generations = run(make_rows({"a": 4}, choices=["a", "b"]), Scorer(), journal, request_type="loglikelihood")
+    assert generations["error_type"].to_list() == ["bad_reply"] * 4
+    assert "3 scores for 6 continuations" in generations["error_message"][0]
