@@ -131,14 +131,18 @@ def _make_calls(
             if model.spec is not None and hasattr(model.adapter, "close"):  # an object of the caller's stays open
                 stack.callback(model.adapter.close)
         before = paid(journal) if options.max_cost_usd is not None else 0.0
+        ledger = Ledger(prices, cap_usd=options.max_cost_usd, spent_usd=before)
         summary = generate(
             folder.read("rows"),
             adapters=adapters,
             journal=journal,
-            ledger=Ledger(prices, cap_usd=options.max_cost_usd, spent_usd=before),
+            ledger=ledger,
             options=_call_options(models, options, settings, cache=cache, stop=stop),
         )
-    folder.update_record(given_up=dict(summary.given_up))
+    folder.update_record(given_up=dict(summary.given_up), cap_reached=ledger.exhausted)
+    if options.max_cost_usd is not None:
+        for note in ledger.notes():
+            warnings.warn(note, CostWarning, stacklevel=5)
     if not options.progress:  # else it was said when it happened
         for message in summary.given_up.values():
             warnings.warn(message, GivenUpWarning, stacklevel=5)
@@ -184,9 +188,11 @@ def _call_options(
 def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:
     """Give the command or the call that goes on with a run: objects and own metrics are only known to Python."""
     objects = [model["model_id"] for model in record["models"] if model["spec"] is None]
+    more = record.get("cap_reached")
     if not objects:
-        return f"evalframe resume {folder.path}"
-    return f"evalframe.resume({str(folder.path)!r}, [{', '.join(objects)}]) in Python"
+        return f"evalframe resume {folder.path}{' --max-cost-usd MORE' if more else ''}"
+    cap = ", max_cost_usd=MORE" if more else ""
+    return f"evalframe.resume({str(folder.path)!r}, [{', '.join(objects)}]{cap}) in Python"
 
 
 class PartialRunWarning(UserWarning):
@@ -195,6 +201,10 @@ class PartialRunWarning(UserWarning):
 
 class GivenUpWarning(UserWarning):
     """A model was given up: its remaining samples were not called."""
+
+
+class CostWarning(UserWarning):
+    """Replies came without the usage that their cost follows from, in a run that has a cap of dollars."""
 
 
 def in_notebook() -> bool:

@@ -94,7 +94,9 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     return execute(folder, resolved, settled, settings, stop=stop)
 
 
-def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool = True) -> Run:
+def resume(
+    path: str | os.PathLike[str], models: Any = None, *, progress: bool = True, max_cost_usd: float | None = None
+) -> Run:
     """Go on with a run that was interrupted or killed: make the calls that are missing, none again.
 
     Args:
@@ -102,6 +104,8 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
         models: Models that were given as objects are handed in again and matched by ``model_id``; those that a string
             or dict named are found again by themselves.
         progress: Show a progress bar.
+        max_cost_usd: Dollars of the whole run, what it spent before included, after which no further call begins, over
+            0. None: as it was.
 
     Raises:
         RunFolderError: The folder holds no run, or another process is writing it.
@@ -111,7 +115,8 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     """
     folder = RunFolder(Path(path).resolve())
     record = folder.record()
-    options = RunOptions.recall({**record["options"], "progress": progress})
+    changed = {} if max_cost_usd is None else {"max_cost_usd": max_cost_usd}
+    options = RunOptions.recall({**record["options"], **changed, "progress": progress})
     if record.get("exported"):
         raise RunFolderError(f"{folder.path} is an export without the journal of calls; resume the run's own folder")
     check_unchanged(folder, record, options)
@@ -119,6 +124,9 @@ def resume(path: str | os.PathLike[str], models: Any = None, *, progress: bool =
     settings = parse_generation(record["generation"], limits=options.limits)
     again = models_again(record, models, options, needed=unfinished(folder, options))
     check_ready(again, options, settings, known=model_ids(record))
+    if changed:
+        with folder.locked():
+            folder.update_record(options={**record["options"], **changed}, cap_reached=False)
     return execute(folder, again, options, settings)
 
 

@@ -126,6 +126,7 @@ def resume(
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="A model that was an object; repeatable.", metavar="MODEL")
     ] = None,
+    max_cost_usd: calling.MaxCost = None,
     fail_under: given.FailUnder = None,
     progress: given.Progress = True,
     json: given.Json = False,
@@ -135,7 +136,8 @@ def resume(
         from evalframe import runner, shelf
 
         check_bar(fail_under)
-        done = runner.resume(shelf.find_run(name), calling.models_of(model) if model else None, progress=progress)
+        models = calling.models_of(model) if model else None
+        done = runner.resume(shelf.find_run(name), models, progress=progress, max_cost_usd=max_cost_usd)
         report(done, json=json, fail_under=fail_under)
 
 

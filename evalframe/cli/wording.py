@@ -22,6 +22,7 @@ _WORDS = [
         (r'\bcache="refresh"', "--refresh-cache"),
         (r'\b(prompt|targets)="([^"]*)"', r"--\1 '\2'"),
         (r"\bprices=\{'([^']+)': \(([\d.]+), ([\d.]+)\)\}", r"--price '\1=\2,\3'"),
+        (r"\bmax_cost_usd=(?=[\d.])", "--max-cost-usd "),
         (r'as in \["exact_match"\]', "as in --metric exact_match"),
         (r"\b(prompt|metric|manifest)=(?![^\s,;:)])", r"--\1"),
     )
