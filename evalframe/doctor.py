@@ -9,7 +9,7 @@ from importlib import metadata
 from typing import Any
 
 from evalframe import __version__
-from evalframe.disk import user_folder
+from evalframe.disk import cache_folder, user_folder
 from evalframe.registry import ADAPTERS, EXTRACTORS, METRICS
 from evalframe.sandbox.launch import layers
 from evalframe.store import is_writable, runs_folder
@@ -34,7 +34,7 @@ def examine() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "folders": {
             str(path): "writable" if is_writable(path) else "not writable: set EVALFRAME_HOME to another folder"
-            for path in (user_folder(), runs_folder())
+            for path in (user_folder(), runs_folder(), cache_folder())
         },
         "sandbox": layers(),
         "metrics": METRICS.names(),

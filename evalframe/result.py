@@ -210,6 +210,15 @@ class Run:
         calls = pl.concat([lost.select(CALL_KEY), skipped.select(CALL_KEY)]).unique()
         return self.samples.join(calls, on=CALL_KEY, how="semi", maintain_order="left")
 
+    def cache_misses(self, **options: Any) -> pl.DataFrame:
+        """CACHE_MISSES: why each call was made, and its reply not found in the result cache.
+
+        Options: ``models`` (objects of the run, handed in again), ``model_id``, ``task_id``, ``sample_id``.
+        """
+        from evalframe.explaining import explain_cache
+
+        return explain_cache(self.folder, **options)
+
     def sample(self, sample_id: str | int) -> pl.DataFrame:
         """SAMPLES of one ``sample_id``: every model, task and repeat that has it.
 

@@ -11,6 +11,7 @@ from evalframe.cli import arguments as given
 from evalframe.cli import calling
 from evalframe.cli.answering import answering
 from evalframe.cli.printing import counted, markdown, say, show, show_json, sized
+from evalframe.cli.wording import in_shell_words
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -42,6 +43,8 @@ def explain(
         if json:
             show_json({"summary": summary.to_dicts(), "cache_misses": misses.to_dicts(), "notes": list(notes)})
             return
+        if misses.is_empty():
+            say("no call missed the cache")
         show(markdown(["Model", "Calls", "Reason", "Detail"], [
             [row["model_id"], row["n_calls"], row["reason"], row["detail"]]
             for row in summary.head(MOST_LINES).iter_rows(named=True)
@@ -51,7 +54,7 @@ def explain(
                 list(row) for row in misses.head(MOST_LINES).iter_rows()
             ]))  # fmt: skip
         for reason in summary["reason"].unique(maintain_order=True):
-            say(f"{reason}: {explaining.MEANINGS[reason]}")
+            say(f"{reason}: {in_shell_words(explaining.MEANINGS[reason])}")
         for note in notes:
             say(f"note: {note}")
         if misses.height > MOST_LINES:

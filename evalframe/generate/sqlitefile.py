@@ -180,6 +180,7 @@ def read_only(path: Path) -> str:
 
 def connect(path: Path, kind: FileKind) -> sqlite3.Connection:
     """Open a connection that threads may share and that begins no transaction of itself."""
+    path = path.absolute()  # a relative "file:x" would be taken for a URI
     return sqlite3.connect(path, timeout=kind.busy_seconds, isolation_level=None, check_same_thread=False, uri=True)
 
 
