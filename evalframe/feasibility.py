@@ -115,7 +115,7 @@ def _unfit(rows: pl.DataFrame) -> tuple[list[Fault], list[str]]:
     """Name the tasks of which no sample can be right by any choice; of the others count such samples."""
     faults, notes = [], []
     for (task_id,), choices in _read_choices(rows).group_by("task_id", maintain_order=True):
-        metric = _comparing(choices["metrics"].to_list()[0])
+        metric = _comparing(choices["metrics"].head(1).to_list()[0])
         samples = (
             choices.with_columns(_fits(choices, metric))
             .group_by("sample_index", maintain_order=True)

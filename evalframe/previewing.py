@@ -133,7 +133,7 @@ def make_preview(source: Any, models: Any = None, *, samples: int = 3, **options
     adapters = [model.adapter for model in resolved]
     if settled.max_cost_usd is not None and (faults := unpriced_faults(adapters, prices=prices)):
         raise OptionError.of(faults, what="models of the run")
-    check_feasible(plan.rows, adapters, settled)
+    unfit = check_feasible(plan.rows, adapters, settled)
     table = estimates(plan.rows, resolved, options=settled, settings=settings, prices=prices)
     sendings = ((model.adapter.model_id, sending_of(model, settings)) for model in resolved)
     return Preview(
@@ -145,7 +145,7 @@ def make_preview(source: Any, models: Any = None, *, samples: int = 3, **options
         estimates=table,
         prices=prices,
         sendings={name: sending for name, sending in sendings if sending is not None},
-        notes=tuple(_notes(table, resolved, prices, settled)),
+        notes=(*unfit, *_notes(table, resolved, prices, settled)),
     )
 
 

@@ -14,6 +14,7 @@ from evalframe.adapters import CallFailed, ContinuationScore, Generation
 from evalframe.advice import SettingWarning
 from evalframe.errors import OptionError
 from evalframe.limits import Limits
+from evalframe.previewing import make_preview
 from tests.servers import ScriptedServer
 from tests.servers.wire import scored
 
@@ -144,6 +145,7 @@ def test_an_extraction_that_reads_no_choice_is_refused(capitals) -> None:
 def test_samples_that_no_choice_can_be_right_of_are_a_note(capitals, write_jsonl) -> None:
     write_jsonl([*CAPITALS, {"country": "Peru", "capital": "Lima", "choices": ["Cuzco", "Ica"]}])
     note = "1 samples of capitals have no choice that is right"
+    assert any(note in told for told in make_preview(capitals(), request_type="loglikelihood").notes)
     with pytest.warns(SettingWarning, match=note):
         run = ef.run(capitals(), "mock/rule_based", **CHOOSING)
     assert any(note in told for told in run.leaderboard().notes)  # type: ignore[attr-defined]
