@@ -83,7 +83,7 @@ def rescore(
 
     Raises:
         VersionMismatch: The manifest has another data set, preprocessor, prompt or other few-shot examples, or a task
-            that the run has not; each is named.
+            that the run has not; or other choices, where the replies are choices. Each is named.
         OptionError, ManifestError: What was given is wrong; every fault is named.
         NotBuiltError: ``graders``.
         RunFolderError: The run is being written now, or the new folder holds something already.
@@ -200,7 +200,8 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     there = run_parts(run)
     # tasks of its suite that the run was not asked for (task_ids) are not scored, whatever the manifest says of them
     idle = run.record["parts"].keys() - there.keys()
-    _refuse_other_samples(there, {task: parts for task, parts in version.parts.items() if task not in idle})
+    given = {task: parts for task, parts in version.parts.items() if task not in idle}
+    _refuse_other_samples(there, given, chosen=options.request_type == "loglikelihood")
     lacking = sorted(set(there) - set(version.parts))
     differing = [part for part in differing_parts(there, version) if part[1] != WHOLE_TASK]
     scored = [task for task in suite.tasks if task.id in there]
@@ -214,11 +215,15 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     return _Definition(check(rows, ROWS), suite.to_manifest(), changes, differing, notes)
 
 
-def _refuse_other_samples(there: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]]) -> None:
+def _refuse_other_samples(
+    there: Mapping[str, Mapping[str, str]], given: Mapping[str, Mapping[str, str]], *, chosen: bool
+) -> None:
+    """Refuse tasks whose replies are not those of the run; where they are choices, those must be the same too."""
     parts = differing_parts(there, given)
+    choices = [(task, part) for task, part in parts if chosen and part == "choices"]
     new = [(task, part) for task, part in parts if part == WHOLE_TASK and task not in there]
     refuse(
-        [*of_samples(parts), *new],
+        [*of_samples(parts), *choices, *new],
         what="the replies of this run are not to these tasks",
         remedy="start a new run, or take it out of the manifest" if new else "start a new run, or write it as it was",
     )

@@ -12,7 +12,7 @@ import pytest
 import evalframe as ef
 from evalframe.adapters import CallFailed, ContinuationScore, Generation
 from evalframe.advice import SettingWarning
-from evalframe.errors import OptionError
+from evalframe.errors import OptionError, VersionMismatch
 from evalframe.limits import Limits
 from evalframe.previewing import make_preview
 from tests.servers import ScriptedServer
@@ -290,6 +290,16 @@ def test_a_rescore_chooses_another_source_and_the_adapters_own_is_not_lost(capit
     by_tokens = own.rescore(confidence="logprobs")
     assert by_tokens.generations["confidence"].to_list() == pytest.approx([2.718281828459045 ** (-0.25 / 2)] * 8)
     assert by_tokens.scores.equals(again.scores)
+
+
+def test_a_choice_is_no_reply_to_a_task_with_other_choices(capitals) -> None:
+    run = ef.run(capitals(choices=["Oslo", "Rome", "Paris", "Madrid"]), "mock/noisy", **CHOOSING)
+    other = capitals(choices=["Oslo", "Rome", "Paris", "Lima"])
+    with pytest.raises(VersionMismatch, match="task capitals: the choices differ -> start a new run"):
+        run.rescore(manifest=other)
+    assert run.rescore(manifest=capitals(choices=["Oslo", "Rome", "Paris", "Madrid"], metrics=[{"id": "f1"}]))
+    written = ef.run(capitals(choices=["Oslo", "Rome"]), "mock/noisy", progress=False, out=False)
+    assert written.rescore(manifest=other).rows["choices"][0].to_list()[3] == "Lima"
 
 
 def test_a_rescore_says_what_is_wrong_with_the_source(capitals) -> None:
