@@ -13,6 +13,7 @@ from typing import Any
 from evalframe.adapters import CallFailed, Generation, Sending, TaskSpec
 from evalframe.adapters.api import Api, Vendor
 from evalframe.adapters.asking import Asked, stopped, work_out
+from evalframe.adapters.secrets import Secret
 from evalframe.adapters.transport import Reply, Transport
 from evalframe.errors import AdapterError
 from evalframe.words import CallError
@@ -51,7 +52,7 @@ class RemoteModel:
     model_version: str | None = None
     transport: Transport = field(init=False)
     _asked: Asked | None = field(init=False, default=None)
-    _login: tuple[str, dict[str, str]] | None = field(init=False, default=None)
+    _login: tuple[Secret, dict[str, str]] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.transport = Transport(self.base_url)
@@ -133,13 +134,11 @@ class RemoteModel:
 
     def send(self, path: str, body: Mapping[str, Any], *, deadline: float | None) -> Reply:
         """Send one body and give what came back, the key blotted out should the server have repeated it."""
-        headers = self._headers()
+        secret, headers = self._credentials()
         data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         reply = self.transport.post(path, data, headers=headers, deadline=deadline)
-        secret = self._login[0].encode() if self._login is not None else b""
-        if secret and secret in reply.body:
-            return Reply(reply.status, reply.headers, reply.body.replace(secret, b"[key]"))
-        return reply
+        body_without = secret.blot(reply.body)
+        return reply if body_without is reply.body else Reply(reply.status, reply.headers, body_without)
 
     def ask(self, path: str, body: Mapping[str, Any], *, deadline: float | None) -> Mapping[str, Any]:
         """Send one body and give the answer, which is an object; raise ``CallFailed`` for anything else."""
@@ -173,11 +172,12 @@ class RemoteModel:
     def _key(self) -> str | None:
         return next((key for name in self._variables() if (key := os.environ.get(name, "").strip())), None)
 
-    def _headers(self) -> dict[str, str]:
+    def _credentials(self) -> tuple[Secret, dict[str, str]]:
+        """Give the key, by which it is found in replies, and the headers that hold it."""
         if self._login is None:
             key = self._key()
-            self._login = key or "", {"Content-Type": "application/json", **self.vendor.headers(key)}
-        return self._login[1]
+            self._login = Secret(key), {"Content-Type": "application/json", **self.vendor.headers(key)}
+        return self._login
 
     def _document(self, reply: Reply) -> tuple[Any, CallFailed | None]:
         """Read the JSON of a reply; beside it why it is no answer, if it is none."""
@@ -195,7 +195,10 @@ class RemoteModel:
         words = self.api.error_words(document) if document is not None else ""
         if 300 <= reply.status < 400:
             words = f"it redirects to {reply.headers.get('Location', 'nowhere')}; name that URL in the model's dict"
-        message = f"HTTP {reply.status}: {words or _short(reply.body) or 'no message'}"
+        # headers may repeat the key too
+        message = self._credentials()[0].blot_text(
+            f"HTTP {reply.status}: {words or _short(reply.body) or 'no message'}"
+        )
         error_type = _ERRORS.get(reply.status, "server_error" if reply.status >= 500 else "bad_request")
         if reply.status in _SERVER_ERRORS:
             error_type = "server_error"

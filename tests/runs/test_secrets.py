@@ -32,11 +32,15 @@ ECHOES = [
     {"status": 302, "headers": {"Location": "http://127.0.0.1/?key=" + KEY}},
     {"status": 400, "body": '{"error": {"message": "' + KEY.replace("/", r"\/") + '"}}'},
 ]
-VARIABLES = {
-    "openai-compatible": "OPENAI_COMPATIBLE_API_KEY", "openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY",
-    "google": "GOOGLE_API_KEY",
-}  # fmt: skip
-BASES = {"google": "/v1beta"}
+# adapter, and options of its dict; a vendor's own key is sent to no other server
+MODELS: dict[str, tuple[str, dict[str, str]]] = {
+    "chat": ("openai-compatible", {}),
+    "responses": ("openai-compatible", {"api": "responses"}),
+    "completions": ("openai-compatible", {"api": "completions"}),
+    "anthropic": ("anthropic", {"api_key_env": "GATEWAY_KEY"}),
+    "google": ("google", {"api_key_env": "GATEWAY_KEY"}),
+}
+VARIABLES = ("OPENAI_COMPATIBLE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 
 def texts(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -70,20 +74,9 @@ def leaks(text: str) -> bool:
     return "never-seen" in text  # any part of the key that no chance explains
 
 
-@pytest.fixture
-def command(scripted: ScriptedServer, tmp_path: Path, write_jsonl: Any):
-    """Run the command line with the key in the environment; gives status and both streams."""
-
-    def run(vendor: str, *options: str) -> subprocess.CompletedProcess[str]:
-        model = json.dumps({"model": f"{vendor}/m", "base_url": scripted.root + BASES.get(vendor, "/v1")})
-        words = ["run", str(write_jsonl(ROWS)), "-m", model, "--prompt", "{{q}}", "--targets", "{{a}}",
-                 "--metric", "exact_match", "--out", str(tmp_path / "run"), *options]  # fmt: skip
-        return subprocess.run(
-            [sys.executable, "-X", "dev", "-W", "ignore", "-m", "evalframe", *words], capture_output=True, text=True,
-            check=False, timeout=120, env=os.environ | {VARIABLES[vendor]: KEY},
-        )  # fmt: skip
-
-    return run
+def model(scripted: ScriptedServer, name: str) -> dict[str, str]:
+    adapter, options = MODELS[name]
+    return {"model": f"{adapter}/m", "base_url": scripted.root + ("/v1beta" if name == "google" else "/v1"), **options}
 
 
 def steps() -> list[dict[str, Any]]:
@@ -91,26 +84,27 @@ def steps() -> list[dict[str, Any]]:
     return [{"match": f"^question {i}$", "steps": [echo]} for i, echo in enumerate(ECHOES)]
 
 
-@pytest.mark.parametrize("vendor", list(VARIABLES))
-def test_no_trace_of_a_key(scripted, tmp_path, monkeypatch, capfd, vendor: str) -> None:
-    for variable in VARIABLES.values():
+@pytest.mark.parametrize("name", list(MODELS))
+def test_no_trace_of_a_key(scripted, tmp_path, monkeypatch, capfd, name: str) -> None:
+    for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(VARIABLES[vendor], KEY)
+    monkeypatch.setenv(MODELS[name][1].get("api_key_env", "OPENAI_COMPATIBLE_API_KEY"), KEY)
     scripted.script(require_key=KEY, rules=steps())
-    model = {"model": f"{vendor}/m", "base_url": scripted.root + BASES.get(vendor, "/v1")}
     home = Path(os.environ["EVALFRAME_HOME"])
     generation = {"max_retries": 1, "max_output_tokens": 9}
     run = ef.run(
-        ROWS, model, out=tmp_path / "run", preflight=False, progress=True, generation=generation,
+        ROWS, model(scripted, name), out=tmp_path / "run", preflight=False, progress=True, generation=generation,
         metadata={"owner": "me"}, **DATA,
     )  # fmt: skip
     assert scripted.stats()["requests"] >= len(ROWS)
-    for one in scripted.recorded():  # it was really sent, and to nobody under another name
+    for one in scripted.recorded():  # it was really sent
         assert any(KEY in value for value in one["headers"].values())
+        assert KEY not in one["path"]
     assert run.generations["error_type"].n_unique() >= 4
     for folder in (tmp_path, home):
-        assert [path for path, text in texts(folder) if leaks(text)] == []
-    assert any(path.suffix == ".sqlite" for path, _ in texts(tmp_path))
+        assert [(path, text) for path, text in texts(folder) if leaks(text)] == []
+    assert {path.name for path, _ in texts(tmp_path)} >= {"journal.sqlite", "run.json", "manifest.json"}
+    assert any(path.suffix == ".sqlite" for path, _ in texts(home))  # the result cache
     shown = "".join(capfd.readouterr()) + repr(run) + run.to_markdown() + run._repr_html_() + json.dumps(run.record)
     shown += run.generations.write_json() + run.failures().write_json() + json.dumps(run.envelope())
     assert not leaks(shown)
@@ -118,15 +112,31 @@ def test_no_trace_of_a_key(scripted, tmp_path, monkeypatch, capfd, vendor: str) 
     assert [path for path, text in texts(tmp_path / "csv") if leaks(text)] == []
 
 
-def test_no_trace_of_a_wrong_key_that_the_server_tells_back(scripted, tmp_path, command) -> None:
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["table", "json"])
+def test_no_trace_of_a_wrong_key_that_the_server_tells_back(scripted, tmp_path, write_jsonl, options) -> None:
     scripted.script(require_key="sk-the-right-one")
-    done = command("openai-compatible", "--json")
+    words = ["run", str(write_jsonl(ROWS)), "-m", f"openai-compatible/m@{scripted.url}", "--prompt", "{{q}}",
+             "--targets", "{{a}}", "--metric", "exact_match", "--out", str(tmp_path / "run"), *options]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "evalframe", *words], capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"OPENAI_COMPATIBLE_API_KEY": KEY},
+    )  # fmt: skip
     assert done.returncode == 3, done.stderr
     assert scripted.stats()["requests"] == 1
     assert not leaks(done.stdout)
     assert not leaks(done.stderr)
     assert "Incorrect API key provided" in done.stdout + done.stderr
     assert [path for path, text in texts(tmp_path / "run") if leaks(text)] == []
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "none", "x"])
+def test_what_stands_for_a_key_where_none_is_needed_is_not_taken_out_of_answers(
+    scripted, tmp_path, monkeypatch, key: str
+) -> None:
+    monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", key)
+    scripted.script(default={"text": f"the set is {key}, or none of the six"})
+    run = ef.run(ROWS[:1], f"openai-compatible/m@{scripted.url}", out=tmp_path / "run", progress=False, **DATA)
+    assert run.generations["output_text"].to_list() == [f"the set is {key}, or none of the six"]
 
 
 def test_the_journal_keeps_the_reply_without_the_key(scripted, tmp_path, monkeypatch) -> None:
