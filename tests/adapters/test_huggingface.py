@@ -17,7 +17,7 @@ from evalframe.adapters import CallFailed, TaskSpec
 from evalframe.adapters.huggingface import from_name
 from evalframe.errors import AdapterError
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.transformers
 torch = pytest.importorskip("torch", reason="needs torch: make transformers")
 transformers = pytest.importorskip("transformers", reason="needs transformers: make transformers")
 torch.set_num_threads(1)  # models this small only lose by more
