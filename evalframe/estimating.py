@@ -22,7 +22,7 @@ from evalframe.models import Model, sending_of, settings_of
 from evalframe.options import RunOptions
 
 BYTES_PER_TOKEN = 4
-MOST_LOOKED_UP = 20_000  # calls that are looked for in the result cache; a second or two
+MOST_LOOKED_UP = 10_000  # calls, of all models, that are looked for in the result cache: a second or two
 
 _SCHEMA = {
     "model_id": pl.String,
@@ -60,17 +60,20 @@ def estimates(
         prices: By model id, as far as they are known.
 
     Nulls:
-        ``n_cached``: not looked up (off, replies of this model are never kept, over ``MOST_LOOKED_UP`` calls); it then
-        counts as none. ``output_tokens_most``: no ``max_output_tokens``. Dollars: the price, or that bound, is unknown.
+        ``n_cached``: not looked up (off, replies of this model are never kept, over ``MOST_LOOKED_UP`` calls by now);
+        it then counts as none. ``output_tokens_most``: no ``max_output_tokens``. Dollars: the price, or that bound, is
+        unknown.
     """
     repeats = calls.repeats_of(rows, options.repeats)
-    found = []
+    n_calls = int(repeats.sum())
+    found, n_looked_up = [], 0
     with ExitStack() as stack:
         cache = _opened(options, stack)
         for model in models:
             sending, own = sending_of(model, settings), settings_of(model, settings)
             cached = None
-            if cache is not None and repeats.sum() <= MOST_LOOKED_UP and _can_be_looked_up(model.adapter):
+            if cache is not None and n_looked_up + n_calls <= MOST_LOOKED_UP and _can_be_looked_up(model.adapter):
+                n_looked_up += n_calls
                 cached = _n_cached(rows, model.adapter, cache, options=options, generation=own.sent())
             needed = repeats if cached is None else repeats - cached
             tokens = rows.select(input=_input_tokens(options, sending), output=_output_most(options, own, sending))
@@ -78,7 +81,7 @@ def estimates(
             found.append(
                 {
                     "model_id": model.adapter.model_id,
-                    "n_calls": repeats.sum(),
+                    "n_calls": n_calls,
                     "n_cached": None if cached is None else cached.sum(),
                     "input_tokens_estimate": _total(tokens, "input"),
                     "output_tokens_most": _total(tokens, "output"),

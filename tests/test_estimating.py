@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import evalframe as ef
+from evalframe import estimating
 from evalframe.adapters import Generation
 from evalframe.errors import OptionError
 from evalframe.generate.cache import cache_path
@@ -119,6 +120,15 @@ def test_calls_that_the_result_cache_answers_cost_nothing() -> None:
     assert whole.estimates.select("n_cached", "input_tokens_estimate", "cost_usd_most").row(0) == (2, 0, 0.0)
     for option in (False, "refresh", Path("elsewhere.sqlite")):
         assert make_preview(ROWS, Versioned(), **asked, cache=option).estimates["n_cached"].to_list() == [None]
+
+
+def test_a_large_run_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    ef.run(ROWS, Versioned(), **DATA, out=False, progress=False)
+    other = Versioned()
+    other.model_id = "other"
+    monkeypatch.setattr(estimating, "MOST_LOOKED_UP", 5)
+    assert make_preview(ROWS, [Versioned(), other], **DATA).estimates["n_cached"].to_list() == [3, None]
+    assert make_preview(ROWS, Versioned(), **DATA, repeats=2).estimates["n_cached"].to_list() == [None]
 
 
 def test_no_model_has_no_estimate_and_no_calls_take_nothing() -> None:

@@ -130,7 +130,7 @@ class Progress:
         else:
             self._last_draw = now
             self._bar.n = self.done
-            self._bar.set_postfix_str(", ".join(self._parts(now)), refresh=False)
+            self._bar.set_postfix_str(", ".join(self._parts(now, brief=True)), refresh=False)
             self._bar.refresh(nolock=True)  # its own lock would stay locked if an interrupt came now
 
     def say(self, text: str) -> None:
@@ -165,12 +165,13 @@ class Progress:
         parts = [f"{self.done}/{self.total} calls ({percent} %)", *self._parts(now)]
         print(", ".join(parts), file=self._stream, flush=True)
 
-    def _parts(self, now: float) -> list[str]:
+    def _parts(self, now: float, *, brief: bool = False) -> list[str]:
         """Say everything there is to say beside how many calls are done."""
         parts = []
         rate = self._pace.rate(now, self.done)
         if rate is not None:
-            parts.append(f"{rate:.1f} a second" if rate >= 1 else f"{60 * rate:.1f} a minute")
+            number, unit = (rate, ("/s", " a second")) if rate >= 1 else (60 * rate, ("/min", " a minute"))
+            parts.append(f"{number:.1f}{unit[0 if brief else 1]}")
             known = now - self._began >= LEFT_FROM_SECONDS and self.done >= max(LEFT_FROM_CALLS, self._most_in_flight)
             if known and self.done < self.total:
                 parts.append(f"{interval((self.total - self.done) / rate)} left")
@@ -233,7 +234,7 @@ class Stage:
         self._clock = clock
         self._last_time = clock()
         self._show = show and total >= (1 if self._stream.isatty() else LONG_STAGE)
-        self._bar = _bar(total, self._stream, unit="call", desc=f"{what} ", leave=False) if self._show else None
+        self._bar = _bar(total, self._stream, unit="call", desc=what, leave=False) if self._show else None
         if self._show and self._bar is None:
             print(f"{what} {total} calls", file=self._stream, flush=True)
 
