@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.errors import EvalframeError, UnknownNameError
+from evalframe.errors import AdapterError, EvalframeError, UnknownNameError
 from evalframe.execution import models_again
 from evalframe.frames import Noted, check, from_records
 from evalframe.generate import calls
@@ -198,14 +198,15 @@ def _misses_of(
     # each call is looked up by itself: what was asked is only known to its adapter
     for call, task in zip(misses.iter_rows(named=True), calls.specs(rows, misses, generation=settings), strict=True):
         asks_choices = options.request_type == "loglikelihood"
-        request = cache_request(
-            model.adapter,
-            task,
-            repeat=task.repeat,
-            request_type=options.request_type,
-            continuations=continuations(task.prompt, task.choices) if asks_choices else (),
-            norm=options.loglikelihood_norm,
-        )
+        try:
+            request = cache_request(
+                model.adapter, task, repeat=task.repeat, request_type=options.request_type,
+                continuations=continuations(task.prompt, task.choices) if asks_choices else (),
+                norm=options.loglikelihood_norm,
+            )  # fmt: skip
+        except AdapterError as error:
+            yield _miss(call, "not_kept", error.message)
+            continue
         if request is None:
             yield _miss(call, "no_version")
             continue

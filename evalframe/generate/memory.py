@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from evalframe.adapters import Generation, TaskSpec
+from evalframe.errors import AdapterError
 from evalframe.generate.attempts import Caller, Done
 from evalframe.generate.cache import CachedReply, CacheRequest, ResultCache, cache_request, why_not_kept
 from evalframe.generate.outcomes import Attempt, Original
@@ -32,11 +33,17 @@ class Memory:
     _asked: dict[Key, CacheRequest] = field(default_factory=dict)  # of the calls that are under way
 
     def recall(self, task: TaskSpec, caller: Caller) -> Done | None:
-        """Give the finished call of a reply that is known, with the latency, tokens and cost that it had; else None."""
-        request = cache_request(
-            caller.adapter, task, repeat=task.repeat, request_type=self.request_type, norm=self.norm,
-            continuations=() if self.continuations is None else self.continuations(task),
-        )  # fmt: skip
+        """Give the finished call of a reply that is known, with the latency, tokens and cost that it had; else None.
+
+        A call that its adapter can not identify is a failed one.
+        """
+        try:
+            request = cache_request(
+                caller.adapter, task, repeat=task.repeat, request_type=self.request_type, norm=self.norm,
+                continuations=() if self.continuations is None else self.continuations(task),
+            )  # fmt: skip
+        except AdapterError as error:
+            return Done(caller.judge.finish(task, error, Attempt(None, None, attempts=0)), task, error)
         if request is None:
             return None
         known = self.cache.get(request.key) if self.reads else None

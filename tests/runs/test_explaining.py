@@ -141,3 +141,21 @@ def test_a_model_that_is_a_string_needs_no_key_to_be_explained(suite, monkeypatc
     made = ef.run(suite(), [model], progress=False, out=False, generation={"max_retries": 0}, preflight=False)
     monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY")
     assert reasons(made) == [("openai-compatible/nobody", "not_kept", "failed (connection)", 6)]
+
+
+def test_a_call_that_can_not_be_identified_is_a_failed_row_and_the_others_go_on(run, Counting) -> None:
+    model = Counting("m")
+
+    def identity(prompt: str, task: Any) -> dict[str, Any]:
+        if task.sample_index == 2:
+            raise KeyError("what")
+        return {"prompt": prompt}
+
+    model.identity = identity
+    made = run(model)
+    failed = made.generations.filter(pl.col("status") != "completed")
+    assert failed.select("sample_index", "error_type", "attempts", "cost_usd").rows() == [(2, "adapter_error", 0, None)]
+    assert "m: identity() failed: KeyError: 'what'" in failed["error_message"][0]
+    assert len(model.seen) == 5
+    assert ("m", "not_kept", "m: identity() failed: KeyError: 'what'", 1) in reasons(made, model)
+    assert run(model).generations["cached"].sum() == 5
