@@ -194,7 +194,7 @@ class RemoteModel:
     def _failure(self, reply: Reply, document: Any) -> CallFailed:
         words = self.api.error_words(document) if document is not None else ""
         if 300 <= reply.status < 400:
-            words = f"it redirects to {reply.headers.get('Location', 'nowhere')}; name that URL in the model's dict"
+            words = f"it redirects to {reply.headers.get('location', 'nowhere')}; name that URL in the model's dict"
         # headers may repeat the key too
         message = self._credentials()[0].blot_text(
             f"HTTP {reply.status}: {words or _short(reply.body) or 'no message'}"
@@ -222,10 +222,10 @@ def _retry_after(reply: Reply) -> float | None:
     """How long the server asks to wait, in seconds; a date counts from the server's own clock where it tells it."""
     if (milliseconds := _number(reply.headers.get("retry-after-ms"))) is not None:
         return milliseconds / 1000
-    value = reply.headers.get("Retry-After")
+    value = reply.headers.get("retry-after")
     if value is None or (seconds := _number(value)) is not None:
         return seconds if value is not None else None
-    until, now = _date(value), _date(reply.headers.get("Date")) or datetime.now(UTC)
+    until, now = _date(value), _date(reply.headers.get("date")) or datetime.now(UTC)
     return None if until is None else max(0.0, (until - now).total_seconds())
 
 

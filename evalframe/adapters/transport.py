@@ -1,49 +1,29 @@
 """HTTP as our models need it: one POST, one reply, kept-alive connections, and a deadline that holds to the last byte.
 
 A usual client's time-out begins anew with every byte that comes; here each read and write gets what is left until the
-deadline, so that a server which trickles headers or body can not hold a call. Proxies and certificates are those of
-the environment (``HTTPS_PROXY``, ``NO_PROXY``, ``SSL_CERT_FILE``); TLS is always verified.
+deadline, so that a server which trickles headers or body can not hold a call. Only the look-up of a name is left to
+the system, which bounds it itself. Proxies and certificates are those of the environment (``HTTPS_PROXY``,
+``NO_PROXY``, ``SSL_CERT_FILE``); TLS is always verified.
 """
 
 from __future__ import annotations
 
-import http.client
 import select
 import socket
 import ssl
 import time
-import zlib
-from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import SplitResult
 
 from evalframe import __version__
 from evalframe.adapters import CallFailed
-from evalframe.errors import AdapterError
+from evalframe.adapters.addresses import PORTS, proxy_login, proxy_of, split_url
+from evalframe.adapters.reading import Reply, read_head, read_reply
 
-MOST_BYTES = 256 * 1024 * 1024  # of one reply
-_PORTS = {"http": 80, "https": 443}
-_LOOPBACK = ("localhost", "::1")
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a server answered.
-
-    Attributes:
-        status: Of HTTP.
-        headers: Names in any case.
-        body: As it came, decompressed.
-    """
-
-    status: int
-    headers: Any
-    body: bytes
+__all__ = ["Reply", "Transport"]
 
 
 class _Timed:
@@ -58,9 +38,9 @@ class _Timed:
             raise TimeoutError
         self.settimeout(left)  # type: ignore[attr-defined]
 
-    def recv_into(self, *arguments: Any) -> int:
+    def recv(self, *arguments: Any) -> bytes:
         self.arm()
-        return super().recv_into(*arguments)  # type: ignore[misc, no-any-return]
+        return super().recv(*arguments)  # type: ignore[misc, no-any-return]
 
     def send(self, *arguments: Any) -> int:
         self.arm()
@@ -88,20 +68,19 @@ class Transport:
     """
 
     def __init__(self, base_url: str) -> None:
-        url = _split(base_url)
+        url = split_url(base_url)
         self.base_url = base_url.rstrip("/")
         self._tls = url.scheme == "https"
         self._host: str = url.hostname or ""
-        self._port: int = url.port or _PORTS[url.scheme]
-        self._proxy = _proxy(url)
+        self._port: int = url.port or PORTS[url.scheme]
+        self._proxy = proxy_of(url)
         self._idle: deque[_TimedSocket | _TimedTLS] = deque()  # the last one used comes first: its peer is awake
-        authority = url.netloc
+        self._closed = False
         self._prefix = url.path.rstrip("/")
+        self._head = f" HTTP/1.1\r\nHost: {url.netloc}\r\nUser-Agent: evalframe/{__version__}\r\nAccept: */*\r\n"
         if self._proxy is not None and not self._tls:
-            self._prefix = f"http://{authority}{self._prefix}"
-        self._head = f" HTTP/1.1\r\nHost: {authority}\r\nUser-Agent: evalframe/{__version__}\r\nAccept: */*\r\n"
-        if self._proxy is not None and not self._tls:
-            self._head += _proxy_login(self._proxy)
+            self._prefix = f"http://{url.netloc}{self._prefix}"
+            self._head += proxy_login(self._proxy)
 
     def post(self, path: str, body: bytes, *, headers: Mapping[str, str], deadline: float | None = None) -> Reply:
         """Send one request and read the whole reply; redirects are not followed.
@@ -113,30 +92,32 @@ class Transport:
             deadline: ``time.monotonic()`` at which it is broken off. None: never.
 
         Raises:
-            CallFailed: ``timeout``: the deadline passed; ``connection``: anything else that is no reply.
+            CallFailed: ``timeout``: the deadline passed; ``connection``: anything else that is no reply;
+                ``bad_reply``: it is too long, or not compressed as it says.
         """
-        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        lines = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
         head = f"POST {self._prefix}{path}{self._head}{lines}Content-Length: {len(body)}\r\n\r\n"
         connection = None
         try:
             connection = self._take(deadline)
             connection.deadline = deadline
             connection.sendall(head.encode("latin-1") + body)
-            reply, keep = _read_reply(connection)
+            reply, keep = read_reply(connection)
         except BaseException as error:
             if connection is not None:
                 connection.close()
-            if isinstance(error, OSError | http.client.HTTPException | zlib.error):
+            if isinstance(error, OSError):
                 raise self._failure(error) from None
             raise
-        if keep:
+        if keep and not self._closed:
             self._idle.append(connection)
         else:
             connection.close()
         return reply
 
     def close(self) -> None:
-        """Close the connections that are idle; those in use are closed when their call ends without a next one."""
+        """Close the connections that are idle; one in use is closed when its call ends."""
+        self._closed = True
         while self._idle:
             self._idle.pop().close()
 
@@ -151,18 +132,16 @@ class Transport:
             connection.close()  # an idle connection has something to say only when the server has closed it
 
     def _connect(self, deadline: float | None) -> _TimedSocket | _TimedTLS:
-        at = self._proxy if self._proxy is not None else None
-        host, port = (at.hostname or "", at.port or 80) if at is not None else (self._host, self._port)
+        at = self._proxy
+        host, port = (self._host, self._port) if at is None else (at.hostname or "", at.port or 80)
         try:
             connection = _dial(host, port, deadline)
-        except TimeoutError:
-            raise
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: a name that can be none of a host
             raise _Unreachable(host, port, error) from None
         try:
             if self._tls:
                 if at is not None:
-                    _tunnel(connection, f"{self._host}:{self._port}", at)
+                    _tunnel(connection, self._host, self._port, at)
                 connection.arm()
                 return self._context.wrap_socket(connection, server_hostname=self._host)  # type: ignore[return-value]
         except BaseException:
@@ -176,89 +155,60 @@ class Transport:
         context.sslsocket_class = _TimedTLS
         return context
 
-    def _failure(self, error: Exception) -> CallFailed:
+    def _failure(self, error: OSError) -> CallFailed:
+        if isinstance(error, _Unreachable):
+            where = f"{error.host}:{error.port}"
+            if isinstance(error.cause, TimeoutError):
+                return CallFailed("timeout", f"no connection to {where} within the time limit", unreachable=True)
+            why = getattr(error.cause, "strerror", None) or str(error.cause)
+            return CallFailed("connection", f"{where} can not be reached: {why}", unreachable=True)
         if isinstance(error, TimeoutError):
             return CallFailed("timeout", f"no whole reply from {self.base_url} within the time limit")
-        if isinstance(error, _Unreachable):
-            why = error.cause.strerror or str(error.cause)
-            return CallFailed("connection", f"{error.host}:{error.port} can not be reached: {why}", unreachable=True)
+        if isinstance(error, _TunnelRefused):
+            transient = error.status >= 500
+            return CallFailed("connection", str(error), status=error.status, transient=transient, unreachable=True)
         if isinstance(error, ssl.SSLCertVerificationError):
             message = (
                 f"{self._host}: its certificate is not trusted: {error.verify_message}; name your authority's "
                 "certificates in SSL_CERT_FILE"
             )
             return CallFailed("connection", message, transient=False, unreachable=True)
+        if isinstance(error, ssl.SSLError) and error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+            message = f"{self._host}:{self._port} speaks no TLS; should the URL begin with http://?"
+            return CallFailed("connection", message, transient=False, unreachable=True)
         words = str(error) or type(error).__name__
-        if isinstance(error, http.client.IncompleteRead):
-            words = "the reply ended early"
-        elif isinstance(error, http.client.HTTPException) and not isinstance(error, ConnectionError):
-            words = f"the reply is no HTTP ({type(error).__name__})"
         return CallFailed("connection", f"the connection to {self.base_url} broke: {words}")
 
 
 class _Unreachable(OSError):
-    def __init__(self, host: str, port: int, cause: OSError) -> None:
+    def __init__(self, host: str, port: int, cause: Exception) -> None:
         super().__init__(str(cause))
         self.host, self.port, self.cause = host, port, cause
 
 
-def _split(base_url: str) -> SplitResult:
-    remedy = "write one such as http://127.0.0.1:8000/v1"
-    try:
-        url = urlsplit(base_url)
-        port = url.port
-    except ValueError as error:
-        raise AdapterError(f"{base_url!r} is no URL: {error}; {remedy}") from None
-    if url.scheme not in _PORTS or not url.hostname or port == 0:
-        raise AdapterError(f"{base_url!r} is no http or https URL; {remedy}")
-    if url.username or url.password:
-        raise AdapterError(f"the URL of {url.hostname} has a user or password in it; keys come from the environment")
-    if url.query or url.fragment:
-        raise AdapterError(f"{base_url!r} has a query or fragment; {remedy}")
-    if any(c.isspace() or not c.isascii() for c in base_url):
-        raise AdapterError(f"{base_url!r} has blanks or letters that a URL can not have; {remedy}")
-    return url
-
-
-def _proxy(url: SplitResult) -> SplitResult | None:
-    """Find the proxy that the environment names for a server; a server on this machine needs none."""
-    host = url.hostname or ""
-    if host in _LOOPBACK or host.startswith("127.") or proxy_bypass(host):
-        return None
-    proxies = getproxies()
-    named = proxies.get(url.scheme) or proxies.get("all")
-    if not named:
-        return None
-    proxy = urlsplit(named if "://" in named else f"http://{named}")
-    if proxy.scheme != "http" or not proxy.hostname:
-        raise AdapterError(
-            f"the proxy of the environment for {url.scheme} is of the kind {proxy.scheme!r}; only http:// proxies are "
-            f"supported: mend {url.scheme.upper()}_PROXY, or name {host} in NO_PROXY"
-        )
-    return proxy
-
-
-def _proxy_login(proxy: SplitResult) -> str:
-    if not proxy.username:
-        return ""
-    login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return f"Proxy-Authorization: Basic {b64encode(login.encode()).decode()}\r\n"
+class _TunnelRefused(OSError):
+    def __init__(self, proxy: SplitResult, status: int) -> None:
+        remedy = "; put the login into the proxy's URL: http://USER:PASSWORD@HOST:PORT" if status == 407 else ""
+        super().__init__(f"the proxy {proxy.hostname} refused a tunnel: HTTP {status}{remedy}")
+        self.status = status
 
 
 def _dial(host: str, port: int, deadline: float | None) -> _TimedSocket:
-    """Connect to the first address of a host that answers before the deadline."""
+    """Connect to the first address of a host that answers; each is given an even share of the time that is left."""
     last: OSError = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    for place, (family, kind, protocol, _, address) in enumerate(found):
         connection = _TimedSocket(family, kind, protocol)
-        connection.deadline = deadline
         try:
+            if deadline is not None:
+                now = time.monotonic()
+                connection.deadline = now + (deadline - now) / (len(found) - place)
             connection.arm()
             connection.connect(address)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.deadline = deadline
         except OSError as error:
             connection.close()
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError from None
             last = error
         except BaseException:
             connection.close()
@@ -268,24 +218,13 @@ def _dial(host: str, port: int, deadline: float | None) -> _TimedSocket:
     raise last
 
 
-def _tunnel(connection: _TimedSocket, target: str, proxy: SplitResult) -> None:
+def _tunnel(connection: _TimedSocket, host: str, port: int, proxy: SplitResult) -> None:
     """Ask a proxy to pass on what comes to the target."""
-    connection.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{_proxy_login(proxy)}\r\n".encode("latin-1"))
-    with http.client.HTTPResponse(connection, method="CONNECT") as response:
-        response.begin()
-        if response.status != 200:
-            raise OSError(f"the proxy {proxy.hostname} refused a tunnel: {response.status} {response.reason}")
-
-
-def _read_reply(connection: socket.socket) -> tuple[Reply, bool]:
-    """Read status, headers and the whole body; the second value says whether the connection may be used again."""
-    with http.client.HTTPResponse(connection, method="POST") as response:
-        response.begin()
-        body = response.read(MOST_BYTES) if response.length is None else response.read()
-        keep = not response.will_close
-        if response.getheader("Content-Encoding", "identity").lower() in ("gzip", "deflate"):
-            body = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(body, MOST_BYTES)
-        return Reply(response.status, response.headers, body), keep
+    target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    connection.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{proxy_login(proxy)}\r\n".encode("latin-1"))
+    status, _ = read_head(connection)
+    if not 200 <= status < 300:
+        raise _TunnelRefused(proxy, status)
 
 
 def _is_readable(connection: socket.socket) -> bool:
