@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -214,15 +215,18 @@ def _misses_of(
         yield _explained(call, request, before)
 
 
+@lru_cache(maxsize=4_096)  # the calls of a run differ in few ways from those of another one
+def _differences(kept: str, kept_repeat: int, asked: str, asked_repeat: int) -> dict[str, str]:
+    one, other = json.loads(kept), json.loads(asked)
+    return differences({**one, "repeat": kept_repeat}, {**other, "repeat": asked_repeat})
+
+
 def _explained(call: Mapping[str, Any], request: CacheRequest, before: Sequence[StoredRequest]) -> dict[str, Any]:
     if any(one.key == request.key for one in before):
         return _miss(call, "not_read")
-    asked = {**json.loads(request.configuration()), "repeat": request.repeat}
-    nearest = min(
-        (differences({**one.configuration, "repeat": one.repeat}, asked) for one in reversed(before)),
-        key=len,
-        default={},
-    )
+    asked = request.configuration()
+    found = (_differences(one.configuration, one.repeat, asked, request.repeat) for one in reversed(before))
+    nearest = min(found, key=len, default={})
     told = {_TOLD.get(_part(place), place.removeprefix("settings.")): what for place, what in nearest.items()}
     detail = ", ".join(f"{what}: {change}" for what, change in told.items()) or None
     lost = why_not_kept(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from evalframe.generate.cache import ResultCache
 from evalframe.generate.cachedreply import from_micros, to_micros
@@ -30,10 +27,10 @@ _ORPHANS = "DELETE FROM configurations WHERE hash NOT IN (SELECT configuration F
 
 @dataclass(frozen=True, slots=True)
 class StoredRequest:
-    """A request that the cache has a reply to; fields as in ``CacheRequest``."""
+    """A request that the cache has a reply to: key, configuration and repeat as ``CacheRequest`` gives them."""
 
     key: bytes
-    configuration: Mapping[str, Any]
+    configuration: str
     repeat: int
     created_at: datetime
 
@@ -57,8 +54,7 @@ class CacheContents(ResultCache):
         with self._reading, self._using():
             bounds = prompt_hash + b"\0" * 32, prompt_hash + b"\xff" * 32
             found = self._reader.execute(_NEAR, bounds).fetchall()
-        with self._using():
-            return [StoredRequest(key, json.loads(text), repeat, from_micros(at)) for key, text, repeat, at in found]
+        return [StoredRequest(key, text, repeat, from_micros(at)) for key, text, repeat, at in found]
 
     def models(self) -> list[ModelEntries]:
         """Count the entries of each model, sorted by its name at the vendor."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import subprocess
@@ -497,7 +498,7 @@ def test_the_requests_near_one_are_those_with_its_prompt(path) -> None:
             contents.put(asked, CachedReply(Generation("x"), 1.0, None, at_time))
         contents.flush()
         near = contents.near(hash_of_prompt("p"))
-        assert [(one.configuration["settings"], one.repeat) for one in near] == [
+        assert [(json.loads(one.configuration)["settings"], one.repeat) for one in near] == [
             ({"temperature": 0}, 0), ({"temperature": 1}, 0), ({"temperature": 0}, 1),
         ]  # fmt: skip
         assert near[0].key == request("p", temperature=0).key
