@@ -92,9 +92,17 @@ def begin(
             "notes": list(dict.fromkeys([*target_notes(rows), *told, *notes])),
             "rows_digest": digest(folder),
             "n_finished": n_finished,
+            "paid_elsewhere_usd": sum(_paid(parent, statuses) for parent in parents),
+            "cap_reached": False,
         }
     )
     return folder
+
+
+def _paid(parent: Run, statuses: Collection[str]) -> float:
+    """What the calls that are copied cost in their own run: a cap of dollars is on what the new run itself spends."""
+    copied = parent.scan("generations").filter(pl.col("status").is_in(list(statuses)))
+    return float(copied.select(pl.col("cost_usd").sum()).collect(engine="in-memory").item())
 
 
 def _copy_calls(source: RunFolder, journal: Journal, *, statuses: Collection[str], places: pl.DataFrame | None) -> None:

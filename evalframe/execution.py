@@ -130,7 +130,9 @@ def _make_calls(
         for model in models:
             if model.spec is not None and hasattr(model.adapter, "close"):  # an object of the caller's stays open
                 stack.callback(model.adapter.close)
-        before = paid(journal) if options.max_cost_usd is not None else 0.0
+        before = 0.0
+        if options.max_cost_usd is not None:
+            before = max(0.0, paid(journal) - folder.record().get("paid_elsewhere_usd", 0.0))
         ledger = Ledger(prices, cap_usd=options.max_cost_usd, spent_usd=before)
         summary = generate(
             folder.read("rows"),

@@ -94,10 +94,11 @@ def paid(journal: Journal) -> float:
 def unpriced_faults(adapters: Sequence[ModelAdapter], *, prices: Mapping[str, Price]) -> list[Fault]:
     """Name the models of a real API whose price is not known: a run with them can not keep to a cap of dollars."""
     install = "" if list_is_installed() else f"; or install the list of prices: {LIST_INSTALL}"
+    remedy = f"gives {FORM}; so does 'prices' in the model's dict; a free server has (0, 0){install}"
     return [
         Fault(
             "max_cost_usd", "unknown_price", f"the price of {adapter.model_id!r} is not known, so no cap can be kept",
-            f"prices={{{adapter.model_id!r}: (0.25, 2.0)}} gives {FORM}; a free server has (0, 0){install}",
+            f"prices={{{adapter.model_id!r}: (0.25, 2.0)}} {remedy}",
         )
         for adapter in adapters
         if isinstance(getattr(adapter, "endpoint", None), str) and adapter.model_id not in prices

@@ -83,6 +83,22 @@ def test_a_cap_in_threads_is_passed_by_the_calls_in_flight_at_most(model, script
     assert scripted.stats()["requests"] == made
 
 
+def test_the_cap_of_an_extended_run_is_on_what_it_spends_itself(model, scripted, tmp_path: Path) -> None:
+    asked = data(prices={"m": PRICE}, parallel=False, cache=False, max_cost_usd=7.5 * A_CALL)
+    run = ef.run(ROWS[:6], model, **asked, out=tmp_path / "run")
+    assert run.record["status"] == "complete"
+    more = run.extend({**model, "model_id": "n", "prices": PRICE}, out=tmp_path / "more", progress=False)
+    assert more.record["status"] == "complete"
+    assert more.costs()["cost_usd"].to_list() == [pytest.approx(6 * A_CALL)] * 2
+    most = more.extend(repeats=2, out=tmp_path / "most", progress=False)
+    assert most.record["status"] == "partial"  # twelve calls to make, and money for eight
+    assert most.costs()["n_completed"].sum() == 12 + 8
+    resumed = ef.resume(most.path, progress=False, max_cost_usd=13 * A_CALL)
+    assert resumed.record["status"] == "complete"
+    with pytest.raises(OptionError, match="so does 'prices' in the model's dict"):
+        run.extend({**model, "model_id": "n"}, progress=False)
+
+
 def test_money_that_can_not_be_counted_is_refused_before_a_call(model, scripted, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"the price of 'm' is not known.* prices=\{'m': \(0.25, 2.0\)\}"):
         ef.run(ROWS, model, **data(max_cost_usd=1, out=tmp_path / "run"))
