@@ -15,6 +15,7 @@ from evalframe.sandbox.launch import layers
 from evalframe.store import is_writable, runs_folder
 
 PACKAGES = ("polars", "numpy", "datasets", "rapidfuzz", "pydantic", "typer", "tqdm", "platformdirs")
+EXTRAS = {"genai-prices": "prices"}  # without it the price of a model is unknown unless it is given
 
 
 def examine() -> dict[str, Any]:
@@ -31,7 +32,7 @@ def examine() -> dict[str, Any]:
         "executable": sys.executable,
         "platform": platform.platform(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "packages": {name: _version(name) for name in PACKAGES},
+        "packages": {name: _version(name) for name in (*PACKAGES, *EXTRAS)},
         "folders": {
             str(path): "writable" if is_writable(path) else "not writable: set EVALFRAME_HOME to another folder"
             for path in (user_folder(), runs_folder(), cache_folder())
@@ -47,4 +48,5 @@ def _version(name: str) -> str:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return f"missing: pip install {name}"
+        extra = EXTRAS.get(name)
+        return f"not installed: pip install 'evalframe[{extra}]'" if extra else f"missing: pip install {name}"

@@ -19,7 +19,9 @@ LINE_SECONDS = 30.0  # between two lines of a log
 LINE_SHARE = 10  # lines of a log for the whole run, if they come slower than that
 RATE_SECONDS = 30.0  # that the rate looks back, or as long as so many calls took:
 RATE_CALLS = 20
-LEFT_FROM_SECONDS = 3.0  # before, and before the first calls in flight are back, nobody knows how long it takes
+TURN_SECONDS = 5.0  # at another pace altogether, after which what was before counts no more:
+TURN_FACTOR = 3.0
+LEFT_FROM_SECONDS = 5.0  # before, and before the first calls in flight are back, nobody knows how long it takes
 LEFT_FROM_CALLS = 5
 LONG_STAGE = 1_000  # calls; a shorter one is over before its line is read
 
@@ -202,6 +204,15 @@ class _Pace:
         marks.append((now, done))
         while now - marks[1][0] >= RATE_SECONDS and done - marks[1][1] >= RATE_CALLS:
             marks.popleft()
+        # a thousand cached replies at once, and then real calls: the first second says nothing of the rest
+        since, before = next(
+            (mark for mark in reversed(marks) if now - mark[0] >= TURN_SECONDS and done - mark[1] >= RATE_CALLS),
+            marks[0],
+        )
+        of_late, of_all = (done - before) / (now - since), (done - marks[0][1]) / (now - marks[0][0])
+        if not of_all / TURN_FACTOR <= of_late <= of_all * TURN_FACTOR:
+            while marks[0][0] < since:
+                marks.popleft()
 
     def rate(self, now: float, done: int) -> float | None:
         """Calls a second; None where nothing has ended, or no time has gone by."""

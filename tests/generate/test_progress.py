@@ -127,9 +127,19 @@ def test_the_rate_is_that_of_late_and_steady() -> None:
         pace.look(now, done)
         rates.append(pace.rate(now, done))
     assert rates[99] == pytest.approx(10.0)
-    assert rates[115] == pytest.approx(5.5, abs=0.5)  # half of what it looks back at
-    assert rates[299] == pytest.approx(1.0)
+    assert rates[103] > 5.0  # a moment is no change of pace
+    assert rates[:100] == pytest.approx([10.0] * 100)
+    assert rates[130:] == pytest.approx([1.0] * 170, rel=0.1)
     assert pace.rate(now + 30, done) == pytest.approx(0.5, abs=0.05)  # nothing ends: it goes down
+
+
+def test_the_rate_forgets_a_start_from_the_cache() -> None:
+    pace, now, done = _Pace(0.0), 0.5, 5_000
+    pace.look(now, done)
+    for _ in range(60):
+        now, done = now + 0.1, done + 3
+        pace.look(now, done)
+    assert pace.rate(now, done) == pytest.approx(30.0, rel=0.1)
 
 
 def test_the_rate_of_slow_calls_looks_back_over_enough_of_them() -> None:
