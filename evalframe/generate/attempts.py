@@ -57,7 +57,12 @@ class Pending:
     latency_seconds: float = 0.0
     counted_tokens: float = 0.0  # that the pace took this request for
     outcome: object = None  # of the last attempt
-    paid: Usage = NO_USAGE  # for replies that were empty and are asked for again
+    paid: Usage = NO_USAGE  # for replies before the last attempt: they were empty
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether a reply came to it, though an empty one: its tokens are to be counted."""
+        return isinstance(self.outcome, Generation) or self.paid is not NO_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +111,11 @@ class Caller:
         while pending:
             ticket = self._enter(pending, crew)
             if ticket is None:
-                # an empty reply is paid for, and better than none
-                return done + [self._finish(call) for call in pending if isinstance(call.outcome, Generation)]
+                return done + [self._finish(call) for call in pending if call.is_paid]
             if isinstance(ticket, CallFailed):
                 for call in pending:
-                    call.outcome = ticket
+                    if not isinstance(call.outcome, Generation):  # an empty reply is better than none
+                        call.outcome = ticket
                 return done + [self._finish(call) for call in pending]
             self._attempt(pending, crew, ticket)
             again = [call for call in pending if self._tries_again(call)]
@@ -129,10 +134,7 @@ class Caller:
         pause = max(call.pause_seconds for call in pending)
         if pause and not crew.wait(pause):
             return None
-        if not self.pace.is_idle:
-            pause = self._take_place(pending)
-            if pause and not crew.wait(pause):
-                return None
+        has_place = self.pace.is_idle
         while not crew.ended():
             closed = self.limiter.closed_seconds() if self.limiter is not None else 0.0
             if closed:
@@ -142,14 +144,25 @@ class Caller:
                     return None
                 for call in pending:
                     call.waited_seconds += closed
-                continue
-            crew.acquire()
-            ticket = 0 if self.limiter is None else self.limiter.enter()
-            if ticket is not None:
-                return ticket
-            crew.release()
-            crew.wait(FULL_SECONDS)
+                has_place = self.pace.is_idle  # its time went by: who waited must not come all at once
+            elif not has_place:
+                has_place = True
+                pause = self._take_place(pending)
+                if pause and not crew.wait(pause):
+                    return None
+            else:
+                crew.acquire()
+                ticket = self._ticket(crew)
+                if ticket is not None:
+                    return ticket
+                crew.release()
+                crew.wait(FULL_SECONDS)
         return None
+
+    def _ticket(self, crew: Crew) -> int | None:
+        if crew.ended():  # while it waited for a place in flight
+            return None
+        return 0 if self.limiter is None else self.limiter.enter()
 
     def _take_place(self, pending: Sequence[Pending]) -> float:
         n_bytes = sum(len(call.task.prompt.encode()) for call in pending)
@@ -161,10 +174,13 @@ class Caller:
         return pause
 
     def _too_long(self, call: Pending, closed: float) -> CallFailed:
-        said = call.outcome if isinstance(call.outcome, CallFailed) else "another call was told to wait"
+        said = f"{call.outcome}; " if isinstance(call.outcome, CallFailed) else ""
         most = self.policy.max_rate_limit_wait_seconds
-        message = f"{said}; a call waits at most max_rate_limit_wait_seconds = {most:g} s in all"
-        return CallFailed("rate_limited", message, retry_after_seconds=closed)
+        message = (
+            f"{said}the server is to be asked again in {closed:,.0f} s, and a call waits at most "
+            f"max_rate_limit_wait_seconds = {most:g} s in all"
+        )
+        return CallFailed("rate_limited", message, retry_after_seconds=closed, transient=False)
 
     def _attempt(self, pending: Sequence[Pending], crew: Crew, ticket: int) -> None:
         """Send one request, while a place in flight is held."""
@@ -179,14 +195,16 @@ class Caller:
             crew.release()
             crew.progress.returned(n)
         for call, outcome in zip(pending, outcomes, strict=True):
+            if isinstance(call.outcome, Generation):
+                call.paid = call.paid.plus(call.outcome)
             call.attempts += 1
             call.started_at = call.started_at or started_at
             call.latency_seconds = latency
             call.outcome = failure_of(outcome) if isinstance(outcome, BaseException) else outcome
-        if not self.pace.is_idle:
+        if not self.pace.is_idle and all(isinstance(call.outcome, Generation) for call in pending):
             used = NO_USAGE
             for call in pending:
-                used = used.plus(call.outcome) if isinstance(call.outcome, Generation) else used
+                used = used.plus(call.outcome)
             self.pace.settle(
                 pending[0].counted_tokens, input_tokens=used.input_tokens, output_tokens=used.output_tokens
             )
@@ -222,7 +240,6 @@ class Caller:
             if call.empties >= policy.max_empty_retries or not self._is_empty(outcome):
                 return False
             call.empties += 1
-            call.paid = call.paid.plus(outcome)
             call.pause_seconds = policy.back_off(call.empties - 1)
             return True
         if not isinstance(outcome, CallFailed) or not outcome.transient or not policy.max_retries:
@@ -231,14 +248,19 @@ class Caller:
             return True  # the limiter says how long
         if call.retries >= policy.max_retries:
             return False
-        if (outcome.retry_after_seconds or 0.0) > policy.max_rate_limit_wait_seconds - call.waited_seconds:
+        asked = outcome.retry_after_seconds or 0.0
+        if asked > policy.max_rate_limit_wait_seconds - call.waited_seconds:
             return False
+        call.waited_seconds += asked
         call.retries += 1
-        call.pause_seconds = policy.back_off(call.retries - 1, at_least=outcome.retry_after_seconds)
+        call.pause_seconds = policy.back_off(call.retries - 1, at_least=asked)
         return True
 
     def _is_empty(self, reply: Generation) -> bool:
-        return is_empty(reply) or self.judge.is_only_reasoning(reply)
+        try:
+            return is_empty(reply) or self.judge.is_only_reasoning(reply)
+        except Exception:  # values of a foreign class that raise when they are looked at; the judge says so
+            return False
 
     def _finish(self, call: Pending) -> Done:
         attempt = Attempt(

@@ -18,6 +18,8 @@ SECONDS = 60.0  # that they take at least
 # failures that say something of the sample, or of stored outputs, and nothing of the server
 _NOT_THE_SERVER = {"missing_output", "bad_request"}
 _NO_SUCH = 404
+# of a first call: the address is not one that takes calls
+_WRONG_ADDRESS = {301, 302, 303, 307, 308, _NO_SUCH, 405}
 
 
 class Patience:
@@ -48,18 +50,19 @@ class Patience:
                 return None
             for call in done:
                 if call.finished.status == "completed":
-                    self._n = 0
+                    if not call.finished.cached:
+                        self._n = 0
                     continue
                 failure = call.outcome
+                if preflight and _is_final(failure):
+                    return self._give_up(call, "its first call failed")
                 status = failure.status if isinstance(failure, CallFailed) else None
                 if call.finished.error_type in _NOT_THE_SERVER and status != _NO_SUCH:
                     continue
                 self._since = self._monotonic() if self._n == 0 else self._since
                 self._n += 1
-                if preflight and _is_final(failure):
-                    return self._give_up(call, "its first call failed")
                 spent = self._monotonic() - self._since
-                if self._n >= FAILURES and spent >= SECONDS:
+                if self._n >= FAILURES and (spent >= SECONDS or _is_shut(failure)):
                     return self._give_up(call, f"{self._n} calls in a row failed within {spent:.0f} s")
             return None
 
@@ -74,4 +77,11 @@ def _is_final(failure: Any) -> bool:
     """Whether a first failure says that no call will do better: key, name or address are wrong."""
     if not isinstance(failure, CallFailed):
         return False
-    return failure.error_type == "unauthorized" or failure.status == _NO_SUCH or failure.unreachable
+    if failure.error_type == "unauthorized" or failure.status in _WRONG_ADDRESS or failure.unreachable:
+        return True
+    return _is_shut(failure) and failure.status is not None  # the quota is used up
+
+
+def _is_shut(failure: Any) -> bool:
+    """Whether a rate limit lasts for longer than any call waits: calls fail as fast as they are taken."""
+    return isinstance(failure, CallFailed) and failure.error_type == "rate_limited" and not failure.transient

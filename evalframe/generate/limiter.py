@@ -53,7 +53,7 @@ class Limiter:
         """End an attempt that was not throttled."""
         with self._lock:
             self._in_flight -= 1
-            if not succeeded:
+            if not succeeded or ticket != self._round:  # sent before the last 429: it says nothing of now
                 return
             self._fruitless = 0
             if self._window < math.inf:
@@ -75,11 +75,14 @@ class Limiter:
                 self._round += 1
                 self._fruitless += 1
             self._in_flight -= 1
+            doubled = FIRST_SECONDS * 2.0 ** min(max(self._fruitless - 1, 0), 10)
+            own = min(MOST_SECONDS, doubled) * (0.5 + self._random() / 2)
             if hint_seconds is None:
-                doubled = FIRST_SECONDS * 2.0 ** min(self._fruitless - 1, 10) if self._fruitless else FIRST_SECONDS
-                wait = min(MOST_SECONDS, doubled) * (0.5 + self._random() / 2)
+                wait = own
             else:
                 wait = hint_seconds + JITTER_SECONDS * self._random()
+                if self._fruitless > 1:  # what the server asked for was too little: "0" would make us ask without end
+                    wait = max(wait, own)
             self._open_at = max(self._open_at, self._monotonic() + wait)
             return wait
 

@@ -44,6 +44,8 @@ NO_USAGE = Usage()
 
 
 def _counted(value: Any) -> int | None:
+    if value is None or type(value) is int:  # the usual ones, without a look at abstract classes
+        return value if value is None or value >= 0 else None
     return int(value) if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0 else None
 
 
@@ -151,7 +153,7 @@ class Judge:
 
     def is_only_reasoning(self, reply: Generation) -> bool:
         """Whether a reply has text that is all reasoning, and calls no tool."""
-        if reply.reasoning is not None or reply.tool_calls or not self.tags:
+        if reply.reasoning is not None or reply.tool_calls or not self.tags or not isinstance(reply.text, str):
             return False
         return bool(reply.text.strip()) and not split_reasoning(str(reply.text), self.tags)[0].strip()
 
@@ -206,6 +208,8 @@ class Judge:
         value: Any = getattr(reply, name)
         if value is None:
             return None
+        if type(value) is float and test(value):
+            return value
         if isinstance(value, Real) and not isinstance(value, bool) and test(value):
             return float(value)
         self.notes.add(self.model_id, f"{name} {fault} and became null", task, value)
@@ -213,8 +217,8 @@ class Judge:
 
     def _count(self, task: TaskSpec, reply: Generation, name: str) -> int | None:
         value: Any = getattr(reply, name)
-        if value is None:
-            return None
+        if value is None or (type(value) is int and 0 <= value < 1 << 63):
+            return value
         if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 1 << 63:
             return int(value)
         self.notes.add(self.model_id, f"{name} is no whole number from 0 up and became null", task, value)
