@@ -89,7 +89,8 @@ def naming_notes(a: Run, b: Run) -> list[str]:
 
 _WORDS = {
     "dataset": "the data set differs", "preprocess": "the preprocessor differs", "prompt": "the prompt differs",
-    "fewshot": "the few-shot examples differ", "choices": "the choices differ", WHOLE_TASK: "only one of the runs has this task",
+    "fewshot": "the few-shot examples differ", "choices": "the choices differ",
+    WHOLE_TASK: "only one of the runs has this task",
 }  # fmt: skip
 
 

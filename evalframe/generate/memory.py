@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from evalframe.adapters import Generation, TaskSpec
 from evalframe.errors import AdapterError
@@ -20,12 +21,15 @@ class Memory:
 
     Attributes:
         cache: Where they are.
+        before: Only what was kept before is taken, which is what was there when the run began: of two samples with one
+            prompt both are asked, whatever the order of the calls.
         reads: Whether replies are taken from there; they are kept in any case.
         request_type, norm: Of the run.
         continuations: Of a request, from its task; None: there are none.
     """
 
     cache: ResultCache
+    before: datetime
     reads: bool = True
     request_type: str = "generate"
     norm: str | None = None
@@ -47,7 +51,7 @@ class Memory:
         if request is None:
             return None
         known = self.cache.get(request.key) if self.reads else None
-        if known is None:
+        if known is None or known.created_at >= self.before:
             self._asked[_key(task)] = request
             return None
         attempt = Attempt(caller.now(), known.latency_seconds, attempts=0, original=Original(known.cost_usd))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -96,7 +97,7 @@ def generate(
     """
     check(rows, ROWS)
     tags = checked_tags(adapters, options)
-    began = options.monotonic()
+    began, began_at = options.monotonic(), options.now()
     planned = calls.plan(rows, repeats=options.repeats)
     done = journal.done()
     notes, ledger = Notes(), ledger or Ledger({})
@@ -106,7 +107,7 @@ def generate(
         own = replace(options, **options.own.get(adapter.model_id, {}))
         lane_plan = calls.without(planned, done, model_id=adapter.model_id)
         caller = _caller(adapter, tags=tags, notes=notes, options=own, limiters=limiters, ledger=ledger)
-        lanes.append(_lane(caller, rows, lane_plan, own))
+        lanes.append(_lane(caller, rows, lane_plan, own, began_at=began_at))
     stop = options.stop or threading.Event()
     with Progress(sum(lane.n_calls for lane in lanes), show=options.progress, clock=options.monotonic) as progress:
         run = run_in_threads if options.parallel else run_in_order
@@ -223,7 +224,9 @@ def _caller(
     )  # fmt: skip
 
 
-def _lane(caller: Caller, rows: pl.DataFrame, planned: pl.DataFrame, options: GenerateOptions) -> Lane:
+def _lane(
+    caller: Caller, rows: pl.DataFrame, planned: pl.DataFrame, options: GenerateOptions, *, began_at: datetime
+) -> Lane:
     adapter: Any = caller.adapter
     batch_size = adapter.batch_size if caller.batch else None
     if caller.batch and (not isinstance(batch_size, int) or batch_size < 1):
@@ -231,7 +234,7 @@ def _lane(caller: Caller, rows: pl.DataFrame, planned: pl.DataFrame, options: Ge
     memory = None
     if options.cache is not None and may_be_kept(adapter):
         memory = Memory(
-            cache=options.cache, reads=not options.refresh, request_type=options.request_type,
+            cache=options.cache, before=began_at, reads=not options.refresh, request_type=options.request_type,
             norm=options.loglikelihood_norm, continuations=None if caller.ask is None else _continuations,
         )  # fmt: skip
     return Lane(
