@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -146,8 +147,10 @@ def canonical(value: Any) -> str:
     True
     """
     text = _dumps(value)
-    # the fast way for nearly all; a look at each number only where one may be written so
-    return _dumps(_with_whole_numbers(value)) if ".0" in text or "e+" in text else text
+    # the fast way for nearly all; a look at each number only where one is written so, and no address such as 127.0.0.1
+    if (".0" in text or "e+" in text) and _WHOLE_WITH_POINT.search(text):
+        return _dumps(_with_whole_numbers(value))
+    return text
 
 
 def _plain(value: Any) -> Any:
@@ -160,6 +163,9 @@ def _plain(value: Any) -> Any:
 _dumps = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=_plain
 ).encode
+
+
+_WHOLE_WITH_POINT = re.compile(r"(?:^|[:,\[])-?\d+(?:\.0(?:[,\]}]|$)|(?:\.\d+)?e\+)")
 
 
 def _with_whole_numbers(value: Any) -> Any:

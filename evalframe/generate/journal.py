@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.errors import RunFolderError
-from evalframe.generate.finished import Finished, pack, to_generations, unpack
+from evalframe.generate.finished import Finished, pack, squeezed, to_generations, unpack
 from evalframe.generate.sqlitefile import FileKind, SqliteFile, read_only, refuse_foreign, transaction
 from evalframe.jsontext import clean
 from evalframe.limits import DEFAULT_LIMITS, Limits
@@ -237,5 +237,5 @@ class Journal(SqliteFile):
 
 
 def _table_row(call: Finished) -> tuple[Any, ...]:
-    raw = zlib.compress(call.raw, 1) if call.raw else None
+    raw = squeezed(call.raw) if call.raw else None
     return clean(call.model_id), call.task_id, call.sample_index, call.repeat, call.status, pack(call), raw
