@@ -74,7 +74,8 @@ def work_out(
             left_out.append(name)
     if logprobs:
         fixed = _merged(fixed, api.ask_logprobs())
-    for name, value in (generation.get("extra_body") or {}).items() if passes_through else ():
+    extra = (generation.get("extra_body") or {}) if passes_through and "extra_body" not in drop else {}
+    for name, value in extra.items():
         if name.lower().replace("-", "_") in FORBIDDEN:
             left_out.append(f"extra_body.{name}")
         else:
