@@ -17,8 +17,7 @@ from evalframe.schemas import CALL_KEY, GENERATIONS
 from evalframe.words import Status
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-COMPRESS_FROM = 200  # bytes; shorter bodies would grow
-SMALL = 4_096  # bytes, of the small window
+COMPRESS_FROM = 1_000  # characters or bytes; for less, to set up the compression takes longer than a call's JSON
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +74,24 @@ def pack(call: Finished) -> str | bytes:
     text = clean(json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     if len(text) < COMPRESS_FROM:
         return text
-    return squeezed(text.encode())
+    return zlib.compress(text.encode(), 1)
 
 
-def squeezed(content: bytes) -> bytes:
-    """Compress, as ``zlib.decompress`` reads it.
+def pack_raw(raw: bytes) -> str | bytes | None:
+    """Write a raw reply: a short one as the text that it is, any other compressed; None for none."""
+    if not raw:
+        return None
+    if len(raw) < COMPRESS_FROM:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            pass
+    return zlib.compress(raw, 1)
 
-    The usual window takes four times as long to set up as a short text takes to go through a small one.
-    """
-    if len(content) > SMALL:
-        return zlib.compress(content, 1)
-    small = zlib.compressobj(1, zlib.DEFLATED, wbits=12, memLevel=5)
-    return small.compress(content) + small.flush()
+
+def unpack_raw(packed: str | bytes | None) -> bytes | None:
+    """Read a raw reply."""
+    return packed.encode() if isinstance(packed, str) else packed and zlib.decompress(packed)
 
 
 def unpack(body: str | bytes) -> tuple[dict[str, Any], int]:

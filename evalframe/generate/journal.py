@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from evalframe.errors import RunFolderError
-from evalframe.generate.finished import Finished, pack, squeezed, to_generations, unpack
+from evalframe.generate.finished import Finished, pack, pack_raw, to_generations, unpack, unpack_raw
 from evalframe.generate.sqlitefile import FileKind, SqliteFile, read_only, refuse_foreign, transaction
 from evalframe.jsontext import clean
 from evalframe.limits import DEFAULT_LIMITS, Limits
@@ -233,9 +232,9 @@ class Journal(SqliteFile):
         """Give the reply of one call as it came over the wire; None where there is no such call or it kept none."""
         rows = [row for chunk in self._read(_RAW, (model_id, task_id, sample_index, repeat)) for row in chunk]
         with self._using():
-            return zlib.decompress(rows[0][0]) if rows and rows[0][0] is not None else None
+            return unpack_raw(rows[0][0]) if rows else None
 
 
 def _table_row(call: Finished) -> tuple[Any, ...]:
-    raw = squeezed(call.raw) if call.raw else None
-    return clean(call.model_id), call.task_id, call.sample_index, call.repeat, call.status, pack(call), raw
+    key = clean(call.model_id), call.task_id, call.sample_index, call.repeat
+    return *key, call.status, pack(call), pack_raw(call.raw)

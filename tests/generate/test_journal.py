@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evalframe.errors import RunFolderError
 from evalframe.frames import check
-from evalframe.generate.finished import BODY, pack, unpack
+from evalframe.generate.finished import BODY, COMPRESS_FROM, pack, pack_raw, unpack, unpack_raw
 from evalframe.generate.journal import SCHEMA_VERSION, Finished, Journal
 from evalframe.limits import Limits
 from evalframe.schemas import CALL_KEY, GENERATIONS
@@ -363,3 +363,19 @@ def test_what_is_no_journal_is_not_taken_over(tmp_path, journal) -> None:
             journal.take(tmp_path / f"{name}.sqlite", statuses=STATUSES)
     assert journal.generations().height == 1
     journal.record([call(1)])  # it goes on
+
+
+@given(st.one_of(st.binary(max_size=40), st.text(max_size=40).map(str.encode)), st.integers(1, COMPRESS_FROM))
+def test_a_raw_reply_comes_back_byte_for_byte(raw: bytes, times: int) -> None:
+    packed = pack_raw(raw * times)
+    assert unpack_raw(packed) == (raw * times or None)
+    assert not isinstance(packed, str) or len(packed) < COMPRESS_FROM
+
+
+def test_raw_replies_of_any_size_are_in_the_journal(tmp_path) -> None:
+    replies = [b"", b'{"text":"\x00 Gr\xc3\xb6\xc3\x9fe"}', b"\xff\xfe", b"long " * 10_000]
+    with Journal.open(tmp_path / "journal") as journal:
+        journal.record([call(index, raw=raw) for index, raw in enumerate(replies)])
+    with Journal.open(tmp_path / "journal") as journal:
+        assert [journal.raw("m", "t", index) for index in range(4)] == [None, *replies[1:]]
+    assert (tmp_path / "journal").stat().st_size < 50_000
