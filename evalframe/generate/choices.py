@@ -154,4 +154,4 @@ def _told_by(requests: Sequence[Generation]) -> dict[str, Any]:
         told[name] = sum(counts) if counts else None
     for name in ("response_id", "model_version"):
         told[name] = next((value for request in requests if (value := getattr(request, name)) is not None), None)
-    return {**told, "raw": b"\n".join(request.raw for request in requests)}
+    return {**told, "raw": b"\n".join(request.raw for request in requests if request.raw)}

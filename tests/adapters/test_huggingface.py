@@ -393,3 +393,37 @@ def test_a_run(folder, tmp_path) -> None:
     assert threes["status"].to_list() == ["completed"] * 14
     assert threes.equals(ones)
     assert all(one != other for one, other in pairwise(threes["output_text"]))
+
+
+def test_a_run_that_asks_for_the_likeliest_choice(folder) -> None:
+    rows = pl.DataFrame({"q": ["2 + 2", "the"], "choices": [["4", "5", "17"], ["ab", "c d"]], "answer": ["4", "ab"]})
+    done = evalframe.run(
+        rows, models={"model": f"transformers/{folder}", "device": "cpu", "model_id": "tiny"}, prompt="{{q}} =",
+        targets="answer", metrics=["exact_match"], request_type="loglikelihood", out=False, progress=False,
+    )  # fmt: skip
+    model = local(folder)
+    for row, call in zip(rows.to_dicts(), done.generations.to_dicts(), strict=True):
+        expected = [plain_score(model, f"{row['q']} =", f" {choice}")[0] for choice in row["choices"]]
+        assert call["choice_logprobs"] == pytest.approx(expected, abs=2e-3)
+        assert call["output_text"] == row["choices"][expected.index(max(expected))]
+        assert call["input_tokens"] > 0
+        assert call["model_version"] == model.model_version
+
+
+def test_replies_are_kept_and_taken_from_the_cache(folder) -> None:
+    def run(temperature: float) -> pl.DataFrame:
+        settings = {"temperature": temperature, "max_output_tokens": 40, "stop": [chr(code) for code in range(33, 127)]}
+        spec = {"model": f"transformers/{folder}", "device": "cpu", "model_id": "tiny", "generation": settings}
+        done = evalframe.run(
+            [{"q": "1"}, {"q": "2"}], models=[spec], prompt="{{q}}", targets="{{q}}", metrics=["exact_match"],
+            repeats=2, out=False, progress=False,
+        )  # fmt: skip
+        return done.generations
+
+    first, again = run(1.0), run(1.0)
+    assert not first["cached"].any()
+    kept = first["finish_reason"] == "stop"  # what was cut off is asked again
+    assert kept.any()
+    assert again["cached"].to_list() == kept.to_list()
+    assert again["output_text"].to_list() == first["output_text"].to_list()
+    assert not run(1.5)["cached"].any()

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evalframe.adapters import CallFailed, ContinuationScore
+from evalframe.adapters import CallFailed, ContinuationScore, Generation
 from evalframe.adapters.huggingface.decoding import padded
 from evalframe.adapters.huggingface.loading import Source
 
@@ -56,7 +56,9 @@ def score(
             raise CallFailed("timeout", f"no time was left after {at} of {len(order)} choices")
         chunk = order[at : at + batch_size]
         for place, value in zip(chunk, _sums(source.model, [tokens[i] for i in chunk]), strict=True):
-            found[place] = ContinuationScore(value, len(tokens[place][1]))
+            context, continuation = tokens[place]
+            told = Generation("", input_tokens=len(context) + len(continuation), output_tokens=0)
+            found[place] = ContinuationScore(value, len(continuation), told)
     return found
 
 
