@@ -15,7 +15,8 @@ from evalframe.sandbox.launch import layers
 from evalframe.store import is_writable, runs_folder
 
 PACKAGES = ("polars", "numpy", "datasets", "rapidfuzz", "pydantic", "typer", "tqdm", "platformdirs")
-EXTRAS = {"genai-prices": "prices"}  # without it the price of a model is unknown unless it is given
+# without the first the price of a model is unknown unless it is given; the others run models on this machine
+EXTRAS = {"genai-prices": "prices", "torch": "transformers", "transformers": "transformers"}
 
 
 def examine() -> dict[str, Any]:
