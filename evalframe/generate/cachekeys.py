@@ -169,9 +169,12 @@ _WHOLE_WITH_POINT = re.compile(r"(?:^|[:,\[])-?\d+(?:\.0(?:[,\]}]|$)|(?:\.\d+)?e
 
 
 def _with_whole_numbers(value: Any) -> Any:
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is str or kind is int:  # nearly all
+        return value
+    if kind is float or isinstance(value, float):
         return int(value) if value.is_integer() else value
-    if isinstance(value, Mapping):
+    if kind is dict or isinstance(value, Mapping):
         return {key: _with_whole_numbers(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_with_whole_numbers(item) for item in value]

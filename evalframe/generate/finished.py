@@ -63,6 +63,10 @@ class Finished:
 BODY = tuple(field.name for field in fields(Finished) if field.name not in {*CALL_KEY, "status", "raw"})
 
 
+# made once: json.dumps with options makes one a call
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
 def pack(call: Finished) -> str | bytes:
     """Write the columns beside key and status as JSON without nulls; compressed, so bytes, where that saves space.
 
@@ -71,7 +75,7 @@ def pack(call: Finished) -> str | bytes:
     values = {name: value for name in BODY if (value := getattr(call, name)) is not None}
     if call.started_at is not None:
         values["started_at"] = (call.started_at - EPOCH) // timedelta(microseconds=1)
-    text = clean(json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    text = clean(_encoded(values))
     if len(text) < COMPRESS_FROM:
         return text
     return zlib.compress(text.encode(), 1)

@@ -236,7 +236,7 @@ def _first(usage: Any, paths: Sequence[tuple[str, ...]]) -> Any:
     for path in paths:
         value = usage
         for key in path:
-            value = _get(value, key)
+            value = value.get(key) if isinstance(value, dict) else None
         if value is not None:
             return value
     return None
