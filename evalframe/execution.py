@@ -6,8 +6,8 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from evalframe.assembling import assemble, check_registered
@@ -86,12 +86,12 @@ def execute(
 
     Raises:
         RunFolderError: Another process is writing the folder.
-        KeyboardInterrupt: After an interrupt, when the folder is complete and marked ``partial``. In a notebook the
-            partial run is given back instead, with a warning.
+        KeyboardInterrupt: After an interrupt, when the folder is complete and marked ``partial``; a temporary one is
+            then kept. In a notebook the partial run is given back instead, with a warning.
     """
     started = time.perf_counter()
     names = model_ids(folder.record())
-    with folder.locked():
+    with folder.locked(), _kept_on_error(folder):
         check_registered(folder.read("rows"), folder=folder)
         folder.update_record(status="running")
         try:
@@ -110,6 +110,19 @@ def execute(
             folder.update_record(wall_seconds=round(spent, 3), ended_at=now())
         assemble(folder, options=options, model_ids=names)
     return Run(folder)
+
+
+@contextmanager
+def _kept_on_error(folder: RunFolder) -> Iterator[None]:
+    """Let a temporary folder outlive an error once it holds calls: with it what was paid for would be gone."""
+    try:
+        yield
+    except BaseException as error:
+        if folder.temporary is not None and folder.journal_path.is_file():
+            folder.keep()
+            if not isinstance(error, KeyboardInterrupt):  # it says how to go on itself
+                error.add_note(f"the replies until then are kept: {how_to_resume(folder, folder.record())}")
+        raise
 
 
 def _make_calls(

@@ -65,11 +65,15 @@ async def arun(source: Any, models: Any, **options: Any) -> Run:
     work = asyncio.ensure_future(asyncio.to_thread(_run, source, models, options, stop=stop))
     try:
         return await asyncio.shield(work)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as cancelled:
         stop.set()
         await asyncio.wait([work])
-        if not work.cancelled() and (error := work.exception()) is not None:
-            raise error from None
+        if not work.cancelled():
+            if (error := work.exception()) is not None:
+                raise error from None
+            folder = work.result().folder
+            folder.keep()  # nobody gets the run, so that a temporary folder would go with it
+            cancelled.add_note(f"what was done of the run is kept; see evalframe.load({str(folder.path)!r})")
         raise
 
 

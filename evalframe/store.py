@@ -54,7 +54,8 @@ class RunFolder:
     """
 
     path: Path
-    temporary: tempfile.TemporaryDirectory[str] | None = field(default=None, compare=False, repr=False)
+    # what removes the folder with this object; None: nothing does
+    temporary: weakref.finalize[..., RunFolder] | None = field(default=None, compare=False, repr=False)
 
     @property
     def journal_path(self) -> Path:
@@ -90,6 +91,11 @@ class RunFolder:
         if bad := [name for name, kind in _NEEDED.items() if not isinstance(record.get(name), kind)]:
             raise RunFolderError(f"{file} is damaged: {', '.join(bad)} missing or of a wrong type; bring the file back")
         return record
+
+    def keep(self) -> None:
+        """Let a temporary folder outlive this object, and the process: what it holds was paid for."""
+        if self.temporary is not None:
+            self.temporary.detach()
 
     def write_record(self, record: Mapping[str, Any]) -> None:
         """Write ``run.json``; it holds no secrets, because nothing that is given to it does."""
@@ -178,16 +184,14 @@ def new_folder(out: str | os.PathLike[str] | bool | None) -> RunFolder:
 
     Args:
         out: The folder to use, new or empty; None: a new one under the user's data directory; False: a temporary one
-            that is removed with the object (True is refused by the options).
+            that is removed with the object, unless it is to be kept (True is refused by the options).
 
     Raises:
         RunFolderError: The folder holds something already.
     """
     if isinstance(out, bool):
-        temporary = tempfile.TemporaryDirectory(prefix="evalframe-", ignore_cleanup_errors=True)
-        folder = RunFolder(Path(temporary.name), temporary)
-        # an implicit clean-up warns; this one is meant
-        weakref.finalize(folder, temporary.cleanup)
+        folder = RunFolder(Path(tempfile.mkdtemp(prefix="evalframe-")))
+        object.__setattr__(folder, "temporary", weakref.finalize(folder, shutil.rmtree, folder.path, True))
         return folder
     path = runs_folder() / new_run_id() if out is None else Path(os.fspath(out))
     check_name(path)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import re
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -105,6 +111,34 @@ def test_a_cancelled_arun_keeps_what_is_in_flight_and_can_be_resumed(
     assert len(rest.seen) == 5
 
 
+def test_a_cancelled_arun_in_a_temporary_folder_says_where_it_is_kept(suite, Counting) -> None:
+    async def main(model) -> list[str]:
+        work = asyncio.ensure_future(ef.arun(suite(), model, out=False, progress=False, parallel=False))
+        await asyncio.to_thread(model.began.wait, 60)
+        work.cancel()
+        await asyncio.sleep(0)
+        model.go_on.set()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await work
+        return cancelled.value.__notes__
+
+    class Holding(Counting):
+        began, go_on = threading.Event(), threading.Event()
+
+        def generate(self, prompt, task):
+            self.began.set()
+            assert self.go_on.wait(60)
+            return super().generate(prompt, task)
+
+    (note,) = asyncio.run(main(Holding()))
+    folder = Path(note.partition("'")[2].partition("'")[0])
+    gc.collect()
+    try:
+        assert (load(folder).generations["status"] == "completed").sum() == 1
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_arun_says_what_is_wrong_as_run_does(suite) -> None:
     with pytest.raises(ManifestError, match="tasks"):
         asyncio.run(ef.arun({"tasks": []}, "mock/noisy"))
@@ -118,3 +152,35 @@ def test_a_run_under_the_users_folder_is_called_as_its_folder(suite, Counting) -
     assert [one.path.name for one in (run, again)] == [one.record["run_id"] for one in (run, again)]
     assert run.path.parent == again.path.parent
     assert run.path != again.path
+
+
+INTERRUPTED = """
+import os, signal, threading
+import evalframe as ef
+
+def answer(prompt):
+    if prompt == "2":
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait(0.3)
+    return prompt
+
+ef.run([{"q": str(i)} for i in range(6)], ef.from_callable("m", answer), prompt="{{q}}", targets="{{q}}",
+       metrics=["exact_match"], out=False, progress=False, parallel=False)
+"""
+
+
+def test_an_interrupted_script_loses_no_reply_of_a_temporary_folder() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == -signal.SIGINT, done.stderr
+    found = re.search(r"evalframe\.resume\('(.+)', \[m\]\) in Python", done.stderr)
+    assert found is not None, done.stderr
+    folder = Path(found[1])
+    try:
+        assert (load(folder).generations["status"] == "completed").sum() >= 2
+        asked = []
+        rest = ef.from_callable("m", lambda prompt: asked.append(prompt) or prompt)
+        whole = resume(folder, [rest], progress=False)
+        assert whole.record["status"] == "complete"
+        assert 0 < len(asked) <= 4
+    finally:
+        shutil.rmtree(folder)
