@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import polars as pl
+
 from evalframe.assembling import assemble, check_registered
 from evalframe.errors import AdapterError, Fault, OptionError
 from evalframe.feasibility import model_faults
@@ -235,6 +237,22 @@ def unfinished(folder: RunFolder, options: RunOptions) -> set[str]:
     with Journal.open(folder.journal_path) as journal:
         done = journal.done()
     return {name for name in model_ids(folder.record()) if calls.without(planned, done, model_id=name).height}
+
+
+def reopen_given_up(folder: RunFolder, record: Mapping[str, Any]) -> None:
+    """Let the failed calls of models that were given up be made again: their server or key was at fault.
+
+    The caller holds the folder.
+    """
+    given_up: Mapping[str, str] = record.get("given_up") or {}
+    if not given_up:
+        return
+    with Journal.open(folder.journal_path) as journal:
+        failed = journal.counts().filter(pl.col("status") == "failed", pl.col("model_id").is_in(list(given_up)))
+        # first, so that no kill between the two lets the journal look short of finished calls
+        folder.update_record(n_finished=max(0, record.get("n_finished", 0) - int(failed["n"].sum())))
+        for model_id, message in given_up.items():
+            journal.reopen(model_id, message=message)
 
 
 def models_again(

@@ -11,7 +11,7 @@ from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_left_
 from evalframe.assembling import assemble, check_sandbox
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
-from evalframe.execution import check_ready, execute, models_again, unfinished
+from evalframe.execution import check_ready, execute, models_again, reopen_given_up, unfinished
 from evalframe.feasibility import check_feasible
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
@@ -103,6 +103,9 @@ def resume(
 ) -> Run:
     """Go on with a run that was interrupted or killed: make the calls that are missing, none again.
 
+    What a model failed at that was then given up (its key or server was at fault) is missing too. Other failed calls
+    are finished: ``Run.rerun_failed`` makes those again.
+
     Args:
         path: The run's folder.
         models: Models that were given as objects are handed in again and matched by ``model_id``; those that a string
@@ -126,6 +129,8 @@ def resume(
     check_unchanged(folder, record, options)
     check_journal(folder, record)
     settings = parse_generation(record["generation"], limits=options.limits)
+    with folder.locked():
+        reopen_given_up(folder, record)
     again = models_again(record, models, options, needed=unfinished(folder, options))
     check_ready(again, options, settings, known=model_ids(record))
     if changed:

@@ -60,10 +60,15 @@ _TAKE_PLACED = _INSERT.replace(
 SELECT model_id, theirs.task_id, place, repeat, status, body, raw
 FROM other.calls AS theirs JOIN places USING (task_id, sample_index) WHERE {_WANTED}""",
 )
+_REOPEN = """
+UPDATE calls SET status = 'skipped', body = ?, raw = NULL
+WHERE model_id = ? AND task_id = ? AND sample_index = ? AND repeat = ? AND status = 'failed'
+"""
 _KEY = "model_id, task_id, sample_index, repeat"
 _SEGMENT = f"SELECT {_KEY}, status, body FROM calls ORDER BY {_KEY}"
 _DONE = f"SELECT {_KEY} FROM calls WHERE status != 'skipped' ORDER BY {_KEY}"
 _COUNTS = "SELECT model_id, status, count(*) FROM calls GROUP BY model_id, status ORDER BY model_id, status"
+_FAILED = f"SELECT {_KEY}, body FROM calls WHERE model_id = ? AND status = 'failed' ORDER BY {_KEY}"
 _RAW = "SELECT raw FROM calls WHERE model_id = ? AND task_id = ? AND sample_index = ? AND repeat = ?"
 
 _KIND = FileKind(
@@ -146,6 +151,36 @@ class Journal(SqliteFile):
         rows = ((clean(model_id), *key, body) for key in calls.select("task_id", "sample_index", "repeat").iter_rows())
         with self._writing:
             self._write((_SKIP if replaces else _SKIP_NEW, rows))
+
+    def reopen(self, model_id: str, *, message: str) -> int:
+        """Make the failed calls of a model that was given up into skipped ones, so that they are asked again.
+
+        A failed call that something was paid for stays as it is.
+
+        Args:
+            model_id: The model.
+            message: Why it was given up.
+
+        Returns:
+            How many there were.
+
+        Raises:
+            RunFolderError: The file can not be written.
+        """
+        rows = []
+        for chunk in self._read(_FAILED, (clean(model_id),)):
+            for *key, packed in chunk:
+                body, _ = unpack(packed)
+                if body.get("cost_usd") is None:
+                    reason = "unauthorized" if body["error_type"] == "unauthorized" else "unavailable"
+                    one = Finished(
+                        model_id=model_id, task_id="", sample_index=0, repeat=0, status="skipped", error_type=reason,
+                        error_message=message,
+                    )  # fmt: skip
+                    rows.append((pack(one), *key))
+        with self._writing:
+            self._write((_REOPEN, rows))
+        return len(rows)
 
     def _commit(self, group: list[_Entry]) -> None:
         try:

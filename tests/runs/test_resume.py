@@ -13,6 +13,7 @@ from evalframe.errors import AdapterError, RunFolderError, VersionMismatch
 from evalframe.frames import check
 from evalframe.generate.journal import Journal
 from evalframe.schemas import CALL_KEY, GENERATIONS
+from tests.servers import ScriptedServer
 
 N = 60
 
@@ -135,3 +136,41 @@ def test_what_is_no_run_says_so(tmp_path: Path) -> None:
     (tmp_path / "envelope.json").write_text("{}")
     with pytest.raises(RunFolderError, match=r"envelope.json holds no run: it is a file"):
         ef.load(tmp_path / "envelope.json")
+
+
+def test_what_a_model_failed_at_that_was_given_up_is_called_again(tmp_path: Path, monkeypatch) -> None:
+    rows = [{"a": i, "sum": i + 5} for i in range(6)]
+    with ScriptedServer(require_key="good") as server:
+        monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "bad")
+        with pytest.warns(UserWarning, match="is given up: its first call failed: HTTP 401"):
+            run = ef.run(
+                rows, f"openai-compatible/m@{server.url}", prompt="What is {{a}} + 5?", targets="{{sum}}",
+                metrics=["exact_match"], out=tmp_path / "run", progress=False, cache=False,
+            )  # fmt: skip
+        assert run.generations["status"].to_list() == ["failed", *["skipped"] * 5]
+        with pytest.warns(UserWarning, match="is given up"):  # wrong again: nothing is lost
+            run = ef.resume(tmp_path / "run", progress=False)
+        assert run.generations["status"].to_list() == ["failed", *["skipped"] * 5]
+
+        monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", "good")
+        run = ef.resume(tmp_path / "run", progress=False)
+        assert server.stats()["sent"] == {"401": 2, "200": 6}
+    assert run.record["status"] == "complete"
+    assert run.generations["status"].to_list() == ["completed"] * 6
+
+
+def test_a_call_that_failed_by_itself_is_not_called_again(tmp_path: Path) -> None:
+    rows = [{"a": i, "sum": i + 5} for i in range(6)]
+    no = {"match": "is 3", "steps": [{"status": 400}]}
+    late = {"match": "is [45]", "steps": [{"status": 401}]}
+    with ScriptedServer(rules=[no, late]) as server:
+        run = ef.run(
+            rows, f"openai-compatible/m@{server.url}", prompt="What is {{a}} + 5?", targets="{{sum}}", parallel=False,
+            metrics=["exact_match"], out=tmp_path / "run", progress=False, cache=False,
+        )  # fmt: skip
+        assert not run.record["given_up"]
+        server.script()
+        ef.resume(tmp_path / "run", progress=False)
+        assert server.stats()["requests"] == 6
+    with Journal.open(tmp_path / "run" / "journal.sqlite") as journal:
+        assert dict(journal.counts().select("status", "n").iter_rows()) == {"completed": 3, "failed": 3}
