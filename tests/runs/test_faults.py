@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -84,6 +85,39 @@ def run_with_faults(server: ScriptedServer, folder: Path, *, n: int, share: floa
 
 def test_hundreds_of_calls_with_a_third_of_faults(scripted, tmp_path) -> None:
     run_with_faults(scripted, tmp_path / "run", n=120, share=0.3, models=2)
+
+
+def sums(server: ScriptedServer, folder: Path, n: int, *paths: str, **options: Any) -> ef.Run:
+    """Ask a model behind each path of the server, which is an endpoint of its own, for n sums."""
+    records = [{"a": i, "b": 3, "sum": i + 3} for i in range(n)]
+    models = [
+        {"model": "openai-compatible/m", "base_url": server.root + path, "model_id": path} for path in paths
+    ]  # fmt: skip
+    return ef.run(
+        records, models, prompt="What is {{a}} + {{b}}?", targets="{{sum}}", extract="number",
+        metrics=["numeric_match"], out=folder, cache=False, progress=False, **options,
+    )  # fmt: skip
+
+
+def test_a_server_with_a_rate_is_asked_at_that_rate_and_every_call_is_answered(scripted, tmp_path) -> None:
+    scripted.script(rate={"requests": 40, "seconds": 0.5}, latency_seconds=0.02)
+    run = sums(scripted, tmp_path / "run", 200, "/v1", generation={"max_retries": 1})
+    assert run.generations["status"].unique().to_list() == ["completed"]
+    sent = scripted.stats()["sent"]
+    assert sent["200"] == 200
+    assert 0 < sent["429"] < 100  # a few a window, and not one a call and worker
+    assert run.generations["attempts"].sum() == 200 + sent["429"]
+
+
+def test_a_throttled_endpoint_does_not_hold_up_another_one(scripted, tmp_path) -> None:
+    slow = {"match": "", "path": "^/slow", "steps": [{"status": 429, "retry_after": 2}], "then": "default"}
+    scripted.script(rules=[slow], latency_seconds=0.005)
+    run = sums(scripted, tmp_path / "run", 40, "/slow/v1", "/quick/v1", concurrency=2)
+    assert run.generations["status"].unique().to_list() == ["completed"]
+    seen = [one["path"].split("/")[1] for one in scripted.recorded()]
+    first_again = [place for place, name in enumerate(seen) if name == "slow"][1]
+    assert seen[:first_again].count("quick") == 40
+    assert scripted.stats()["peak_in_flight"] <= 2
 
 
 @pytest.mark.slow

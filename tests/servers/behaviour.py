@@ -97,6 +97,8 @@ class Script:
         faults: A share of faults over what no rule matches.
         refuse: Parameters of a body that are answered with 400.
         models: The models that there are; others are answered with 404. None: all.
+        rate: ``{"requests": …, "seconds": …}``: so many in each window of time; what is beyond is answered with 429
+            and the milliseconds until the next one, and told apart in the counts.
         require_key: A request without this key is answered with 401, and the message holds the key that was sent.
         record: Keep each request.
     """
@@ -108,6 +110,7 @@ class Script:
     faults: Share | None = None
     refuse: tuple[str, ...] = ()
     models: tuple[str, ...] | None = None
+    rate: Mapping[str, float] | None = None
     require_key: str | None = None
     record: bool = True
 

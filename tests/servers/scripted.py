@@ -91,6 +91,7 @@ class Server:
         self.sent: Counter[str] = Counter()
         self.recorded: list[tuple[Any, ...]] = []
         self.in_flight = self.peak_in_flight = self.connections = 0
+        self.window: tuple[int, int] = (0, 0)  # its number, and the requests that it had
         self.generation = getattr(self, "generation", 0) + 1  # replies of requests before a reset are not counted
 
     def control(self, path: str, body: bytes) -> tuple[int, Any]:
@@ -146,6 +147,8 @@ class Server:
                 prompt, model = api.prompt(body), model_of(path, body)
             except (ValueError, KeyError, TypeError, AttributeError) as error:
                 return 0.0, self._error(api, 400, f"bad request: {type(error).__name__}: {error}")
+            if script.rate is not None and (throttled := self._throttled(api, arrived)) is not None:
+                return 0.0, throttled
             step, attempt = script.step(prompt, model, path, self.seen)
             if (refused := self._refused(api, head, body, model)) is not None:
                 return script.delay(prompt, {}), refused
@@ -153,6 +156,17 @@ class Server:
         finally:
             if script.record and len(self.recorded) < RECORDED:
                 self.recorded.append((method, path, head, raw, prompt, model, attempt, arrived, connection))
+
+    def _throttled(self, api: Any, arrived: float) -> Reply | None:
+        assert self.script.rate is not None
+        seconds = self.script.rate["seconds"]
+        number = int(arrived / seconds)
+        self.window = number, self.window[1] + 1 if self.window[0] == number else 1
+        if self.window[1] <= self.script.rate["requests"]:
+            return None
+        until = (number + 1) * seconds - arrived
+        body = json.dumps(api.error(429, "too many requests in this window", "rate_limit_exceeded")).encode()
+        return Reply(429, body, {}, {"retry-after-ms": f"{until * 1000:.0f}"})
 
     def _refused(self, api: Any, head: bytes, body: Mapping[str, Any], model: str) -> Reply | None:
         script = self.script

@@ -284,6 +284,14 @@ def test_requests_in_flight_are_counted_and_latencies_drawn_from_the_prompt(scri
     assert script.delay("p1", {}) == script.delay("p1", {}) != script.delay("p2", {})
 
 
+def test_a_rate_is_kept_by_windows_of_time(scripted) -> None:
+    scripted.script(rate={"requests": 3, "seconds": 3600})
+    replies = [chat(scripted, f"p{i}") for i in range(5)]
+    assert [status for status, _, _ in replies].count(429) >= 1  # a window may have ended in between
+    assert 0 < int(replies[-1][1]["retry-after-ms"]) <= 3_600_000
+    assert scripted.stats()["sent"]["200"] >= 3
+
+
 def test_long_texts_hardly_compress_and_depend_on_the_prompt(scripted) -> None:
     import zlib
 
