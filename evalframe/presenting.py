@@ -70,10 +70,15 @@ def _lines(run: Run, *, means: bool = True) -> list[str]:
 
 def _means(run: Run) -> list[str]:
     # one resample: the intervals are not shown, because they may take seconds
-    board = run.leaderboard(n_resamples=1).select("model_id", "mean_score")
-    shown = [(_one_line(name), mean) for name, mean in board.head(MOST_MODELS).iter_rows()]
-    width = max((len(name) for name, _ in shown), default=0)
-    lines = [f"    {name:<{width}}  {'-' if mean is None else f'{mean:.3f}'}" for name, mean in shown]
+    lost = (pl.col("n_failed") + pl.col("n_skipped")).alias("n_lost")
+    board = run.leaderboard(n_resamples=1).select("model_id", "mean_score", lost, "n_samples")
+    shown = [(_one_line(name), *figures) for name, *figures in board.head(MOST_MODELS).iter_rows()]
+    width = max((len(name) for name, *_ in shown), default=0)
+    lines = [
+        f"    {name:<{width}}  {'-' if mean is None else f'{mean:.3f}'}"
+        + (f"  ({n_lost} of {n} without a reply)" if n_lost else "")  # a mean of the rest may look too good
+        for name, mean, n_lost, n in shown
+    ]
     if more := board.height - len(lines):
         lines.append(f"    and {more} more")
     return lines

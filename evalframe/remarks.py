@@ -29,7 +29,7 @@ def leaderboard_notes(units: Units, *, left_out: pl.DataFrame, failures_count: b
             "rank a metric alone with metric="
         )
     scored: Array = np.sum(~np.isnan(units.scores), axis=0)
-    if len(set(scored[scored > 0].tolist())) > 1 and not failures_count:
+    if _covered_unevenly(units) and not failures_count:
         counts = listed([f"{model} {n}" for model, n in zip(units.models, scored, strict=True)])
         yield (
             f"models have scores of different numbers of samples ({counts}, of {len(units.scores)}); "
@@ -40,6 +40,37 @@ def leaderboard_notes(units: Units, *, left_out: pl.DataFrame, failures_count: b
             f"the order would change if failed samples had been right: {listed(turned)}; "
             'failures="zero" counts them as the worst score, rerun them to know'
         )
+    if not failures_count and (turned := _held_up_by_failures(units)):
+        yield (
+            f"the order would change if failed samples counted as the worst score: {listed(turned)}; "
+            'failures="zero" ranks so, rerun them to know'
+        )
+
+
+def reply_notes(units: Units, counted: pl.DataFrame, *, failures_count: bool) -> Iterator[str]:
+    """Say which models lack replies, where no other note does.
+
+    Args:
+        units: What is ranked, before failed samples are counted.
+        counted: Of these models: ``model_id``, ``n_samples``, ``n_failed``, ``n_skipped``.
+        failures_count: Failed samples count as the worst score already.
+    """
+    if _covered_unevenly(units) and not failures_count:
+        return
+    lacks = []
+    for name, n, failed, skipped in counted.select("model_id", "n_samples", "n_failed", "n_skipped").iter_rows():
+        told = [f"{failed} failed"] if failed and not failures_count else []
+        told += [f"{skipped} not called"] if skipped else []
+        if told:
+            lacks.append(f"{name} ({' and '.join(told)}, of {n})")
+    if lacks:
+        yield f"samples without a reply are in no mean: {listed(lacks)}; failures() says why"
+
+
+def _covered_unevenly(units: Units) -> bool:
+    """Whether models that have any score have scores of different numbers of units."""
+    scored: Array = np.sum(~np.isnan(units.scores), axis=0)
+    return len(set(scored[scored > 0].tolist())) > 1
 
 
 def _turned_by_failures(units: Units) -> list[str]:
@@ -53,6 +84,20 @@ def _turned_by_failures(units: Units) -> list[str]:
         for i, high in enumerate(units.models)
         for j, low in enumerate(units.models)
         if sign * (means[i] - means[j]) > TIE and sign * (at_best[j] - means[i]) > TIE
+    ]
+
+
+def _held_up_by_failures(units: Units) -> list[str]:
+    """Name the pairs whose order turns when the failed samples of the upper one are wrong."""
+    if not units.failed.any():
+        return []
+    means, at_worst = units.means(), units.with_failures_as_worst().means()
+    sign = 1 if units.higher_is_better else -1
+    return [
+        f"{high} below {low}"
+        for i, high in enumerate(units.models)
+        for j, low in enumerate(units.models)
+        if sign * (means[i] - means[j]) > TIE and sign * (means[j] - at_worst[i]) > TIE
     ]
 
 

@@ -14,7 +14,7 @@ from evalframe.headlines import OF_CALLS, OF_ROWS, choose_metrics, in_key_order,
 from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.matrices import GROUP, TASK, in_one_group, unit_cells, unit_matrices
 from evalframe.metrics import Array
-from evalframe.remarks import cluster_notes, leaderboard_notes
+from evalframe.remarks import cluster_notes, leaderboard_notes, reply_notes
 from evalframe.schemas import GENERATIONS, LEADERBOARD, ROWS, SCORES, TASK_METRICS
 from evalframe.stats.bootstrap import interval, resample
 from evalframe.stats.influence import as_many_single_units, spread
@@ -164,7 +164,8 @@ def ranked_groups(
     )  # fmt: skip
     boards, told = [pl.DataFrame(schema={GROUP: pl.Int64, **LEADERBOARD.dtypes})], dict[str, list[int]]()
     left_out = _by_group(choice.filter(~in_mean))
-    for group, units in _parts_of(all_units, models):  # their strata and draws differ
+    parts = list(_parts_of(all_units, models))
+    for group, units in parts:  # their strata and draws differ
         board, notes = _board(units, left_out.get(group, choice.head(0)), asked)
         boards.append(board.select(pl.lit(group, pl.Int64).alias(GROUP), pl.all()))
         for note in notes:
@@ -180,6 +181,10 @@ def ranked_groups(
         .with_columns(n_samples=pl.sum_horizontal(COUNTED))
         .sort(GROUP, "rank", "model_id", nulls_last=True)
     )
+    counted = _by_group(found)
+    for group, units in parts:
+        for note in reply_notes(units, counted[group], failures_count=asked.failures_count):
+            told.setdefault(note, []).append(group)
     # a category none of whose tasks are in the mean has a column, too
     categories = [f"category.{name}" for name in choice["category"].drop_nulls().unique().sort()]
     nothing = [pl.lit(None, pl.Float64).alias(name) for name in categories if name not in found.columns]

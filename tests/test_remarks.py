@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import evalframe as ef
+from evalframe.runner import _run
 
 N = 8
 TASK = {"category": "arithmetic", "metric_name": "exact_match", "post_process": "none"}
@@ -45,6 +47,38 @@ def test_an_order_that_failures_could_turn_is_told() -> None:
     (_, note) = notes(unreliable, steady)
     assert "the order would change if failed samples had been right: unreliable above steady" in note
     assert notes(unreliable, steady, failures="zero") == ()
+
+
+def test_an_order_that_failures_may_have_made_is_told() -> None:
+    lucky, steady = model("lucky", right=2, fails=6), model("steady", right=6)
+    (_, note) = notes(lucky, steady)
+    assert "the order would change if failed samples counted as the worst score: lucky below steady" in note
+    assert notes(lucky, steady, failures="zero") == ()
+
+
+def test_replies_that_lack_are_told_where_coverage_does_not_differ() -> None:
+    (note,) = notes(model("a", right=2, fails=6))
+    assert note == "samples without a reply are in no mean: a (6 failed, of 8); failures() says why"
+    (note,) = notes(model("dead", right=0, fails=8), model("b", right=8))
+    assert "no mean: dead (8 failed, of 8);" in note
+    assert notes(model("a", right=2, fails=6), failures="zero") == ()
+
+
+def test_samples_that_were_not_called_are_told() -> None:
+    stop = threading.Event()
+
+    class Stopping:
+        model_id = "m"
+
+        def generate(self, prompt: str, task: Any) -> ef.Generation:
+            stop.set()
+            return ef.Generation(prompt)
+
+    run = _run(SOURCE, Stopping(), {"out": False, "progress": False, "parallel": False}, stop=stop)
+    assert run.leaderboard().notes == (
+        "samples without a reply are in no mean: m (7 not called, of 8); failures() says why",
+    )
+    assert "    m  0.000  (7 of 8 without a reply)" in repr(run)
 
 
 def test_a_task_in_no_combined_mean_is_named(tmp_path: Path) -> None:
