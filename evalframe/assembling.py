@@ -18,8 +18,9 @@ from evalframe.registry import METRICS
 from evalframe.sandbox.launch import layers
 from evalframe.sandbox.policy import Policy
 from evalframe.schemas import CALL_KEY, GRADES
-from evalframe.scoring import score_answers, summarise_tasks
+from evalframe.scoring import score_answers
 from evalframe.store import RunFolder
+from evalframe.summarising import summarise_tasks
 
 
 def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]) -> None:

@@ -1,30 +1,23 @@
-"""ANSWERS -> SCORES -> TASK_METRICS: each metric asked once, over whole columns; no fate mixed with another."""
+"""ANSWERS -> SCORES: each metric asked once, over whole columns; no fate mixed with another."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import get_args
 
-import numpy as np
 import polars as pl
 
 from evalframe.errors import EvalframeError, Fault, SandboxError, SchemaError
 from evalframe.fields import read_field
-from evalframe.frames import FrameSchema, check, empty
+from evalframe.frames import check, empty
 from evalframe.jsontext import JsonTextError, clean, dumps, loads
 from evalframe.metrics import Metric
 from evalframe.metrics.record import sharing_work
+from evalframe.metrics.thresholds import is_correct
 from evalframe.registry import METRICS
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
-from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS, SCORES, TASK_METRICS
-from evalframe.words import Fate
-
-# what the summary needs of GENERATIONS: the texts of a large run would not fit
-OUTCOMES = FrameSchema("outcomes", "what became of one call", GENERATIONS.columns[:5], key=CALL_KEY)
-FULL_MARKS = 1 - 1e-6  # rounding apart, a 1
-HALF_MARKS = 0.5
-GROUP = ("model_id", "task_id", "metric")
+from evalframe.schemas import ANSWERS, CALL_KEY, GENERATIONS, ROWS, SCORES
+from evalframe.summarising import declared_metrics
 
 
 class MetricWarning(UserWarning):
@@ -71,7 +64,7 @@ def score_answers(
     check(generations, GENERATIONS)
     check(rows, ROWS)
     calls = _calls(answers, generations, rows)
-    asked = _declared(rows).filter("registered")
+    asked = declared_metrics(rows).filter("registered")
     scored = []
     tasks_of = asked.sort("metric", maintain_order=True).group_by("metric", maintain_order=True).agg("task_id")
     for names in tasks_of.group_by("task_id", maintain_order=True).agg("metric")["metric"]:  # asked of the same calls
@@ -165,7 +158,7 @@ def _score_metric(metric: Metric, calls: pl.DataFrame, rows: pl.DataFrame, polic
             fate=pl.lit("failed"),
         ),
     ]  # fmt: skip
-    correct = _is_correct(metric.name).alias("correct")
+    correct = is_correct(metric.name).alias("correct")
     return pl.concat(
         frame.with_columns(metric=pl.lit(metric.name)).with_columns(correct).select("call", *SCORES.names)
         for frame in fates
@@ -203,141 +196,3 @@ def _merged(detail: str, rule: str | None) -> str:
     except JsonTextError as error:
         raise SchemaError(f"a metric gave the detail {detail[:60]!r}, which is not JSON: {error}") from None
     return dumps({"extraction_rule": rule, **said}) if isinstance(said, dict) else detail
-
-
-def _is_correct(metric_id: str) -> pl.Expr:
-    """Say from the columns ``score`` and ``higher_is_better`` whether a sample counts as correct.
-
-    A 0/1 metric asks for a full 1, all others (a grader's ids too) for a half. Null where there is no score, where
-    the metric leaves [0, 1], and where lower is better.
-    """
-    known: Metric | None = METRICS.get(metric_id) if metric_id in METRICS else None
-    if known is not None and not 0 <= known.range[0] < known.range[1] <= 1:
-        return pl.lit(None, dtype=pl.Boolean)
-    threshold = FULL_MARKS if known is not None and known.binary else HALF_MARKS
-    has_threshold = pl.col("higher_is_better") & pl.col("score").is_between(0, 1)
-    return pl.when(has_threshold).then(pl.col("score") >= threshold)
-
-
-def _declared(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give each metric that a task declares: (task_id, metric) with ``category``, ``aggregation``, the direction,
-    ``headline`` and whether the id is ``registered``. A task's first row speaks for it.
-    """
-    tasks = rows.unique("task_id", keep="first", maintain_order=True).select("task_id", "category", "metrics")
-    choices = tasks.explode("metrics").unnest("metrics").rename({"id": "metric"})
-    names = choices["metric"].unique()
-    registered = [name for name in names if name in METRICS]
-    lower = [name for name in registered if not METRICS.get(name).higher_is_better]
-    is_mean = pl.col("aggregation") == "mean"
-    return choices.with_columns(
-        registered=pl.col("metric").is_in(registered),
-        higher_is_better=pl.col("higher_is_better") & ~pl.col("metric").is_in(lower),
-        headline=is_mean & (is_mean.cast(pl.Int64).cum_sum().over("task_id") == 1),
-    )
-
-
-def summarise_tasks(
-    scores: pl.DataFrame, *, rows: pl.DataFrame, generations: pl.DataFrame | None = None
-) -> pl.DataFrame:
-    """Aggregate the scores of each metric over each task, for each model.
-
-    Repeats are averaged within their sample first, then samples are averaged, each the same. A corpus metric averages
-    the parts of the repeats, sums them over the samples and takes its aggregate of the sums. ``scored`` and
-    ``unparsed`` calls are in the value, ``failed`` and ``grader_error`` are not; a sample of which no repeat has a
-    score is in no mean.
-
-    Frame in:
-        SCORES, ROWS, GENERATIONS (or a part of its columns).
-
-    Frame out:
-        TASK_METRICS. Counts are of calls. With ``generations``, a model that was never called on a task has its
-        rows too, with a null value.
-
-    Args:
-        scores: Of all calls, not of a segment.
-        rows: The samples; they declare aggregation, direction (see ``score_answers``) and the headline metric.
-        generations: Of the same calls, or only their keys and ``status``; None: skipped calls are not known and
-            count 0.
-
-    Nulls: nothing scored is a null value with its counts; aggregation ``none`` is a null value; a metric that the
-    task does not declare counts as aggregation ``none``.
-
-    Raises:
-        SchemaError: A frame is not what it is called, a task has no rows, or an aggregate is no finite number.
-        UnknownNameError: A corpus metric is not registered in this process, so its parts can not be aggregated.
-    """
-    check(scores, SCORES)
-    check(rows, ROWS)
-    declared = _declared(rows)
-    groups = [scores.select(GROUP)]
-    skipped = pl.DataFrame(schema={"model_id": pl.String, "task_id": pl.String, "n_skipped": pl.Int64})
-    if generations is not None:
-        check(generations.select(name for name in OUTCOMES.names if name in generations.columns), OUTCOMES)
-        planned = generations.select("model_id", "task_id").unique()
-        groups.append(planned.join(declared.filter("registered"), on="task_id").select(GROUP))
-        skipped = generations.group_by("model_id", "task_id").agg(
-            n_skipped=(pl.col("status") == "skipped").sum().cast(pl.Int64)
-        )
-    known_tasks = rows["task_id"].unique()
-    if unknown := sorted(set(scores["task_id"].unique()) - set(known_tasks)):
-        raise SchemaError(f"scores of tasks that have no rows: {', '.join(unknown[:5])}; give all rows of the run")
-    return check(_assemble(pl.concat(groups).unique(), scores, skipped, declared, rows), TASK_METRICS)
-
-
-def _assemble(
-    groups: pl.DataFrame, scores: pl.DataFrame, skipped: pl.DataFrame, declared: pl.DataFrame, rows: pl.DataFrame
-) -> pl.DataFrame:
-    fates = {f"n_{fate}": (pl.col("fate") == fate).sum().cast(pl.Int64) for fate in get_args(Fate)}
-    counts = scores.group_by(GROUP).agg(**fates)
-    categories = rows.select("task_id", "category").unique("task_id", keep="first", maintain_order=True)
-    counted = ["n_skipped", *fates]
-    return (
-        groups.join(counts, on=GROUP, how="left")
-        .join(skipped, on=("model_id", "task_id"), how="left")
-        .join(pl.concat([_means(scores), _corpus_values(scores)]), on=GROUP, how="left")
-        .join(declared.drop("category"), on=("task_id", "metric"), how="left")
-        .join(categories, on="task_id", how="left")
-        .with_columns(
-            pl.col(counted).fill_null(0),
-            pl.col("aggregation").fill_null("none"),
-            pl.col("higher_is_better").fill_null(True),
-            pl.col("headline").fill_null(False),
-            source=pl.lit("aggregate"),
-        )
-        .with_columns(
-            value=pl.when(pl.col("aggregation") == "mean").then("value"),
-            n_samples=pl.sum_horizontal(counted),
-        )
-        .sort(GROUP)
-        .select(TASK_METRICS.names)
-    )
-
-
-def _means(scores: pl.DataFrame) -> pl.DataFrame:
-    """Average the scores of metrics without parts: within the sample, then over samples."""
-    corpus = scores.filter(pl.col("parts").is_not_null())["metric"].unique().implode()
-    plain = scores.filter(~pl.col("metric").is_in(corpus) & pl.col("score").is_not_null())
-    samples = plain.group_by(*GROUP, "sample_index", maintain_order=True).agg(pl.col("score").mean())
-    return samples.group_by(GROUP, maintain_order=True).agg(value=pl.col("score").mean())
-
-
-def _corpus_values(scores: pl.DataFrame) -> pl.DataFrame:
-    """Aggregate the parts of corpus metrics: averaged within the sample, summed over samples."""
-    with_parts = scores.filter(pl.col("parts").is_not_null())
-    values = [pl.DataFrame(schema=dict.fromkeys(GROUP, pl.String) | {"value": pl.Float64})]
-    for name in sorted(with_parts["metric"].unique()):
-        its_scores = with_parts.filter(metric=name)
-        width = int(its_scores["parts"].list.len().max())  # type: ignore[arg-type]
-        parts = its_scores.select(
-            *GROUP, "sample_index", *(pl.col("parts").list.get(i).alias(f"p{i}") for i in range(width))
-        )
-        samples = parts.group_by(*GROUP, "sample_index", maintain_order=True).agg(pl.col("^p\\d+$").mean())
-        sums = samples.group_by(GROUP, maintain_order=True).agg(pl.col("^p\\d+$").sum())
-        aggregate = METRICS.get(name).aggregate
-        value = np.asarray(aggregate(sums.drop(GROUP).to_numpy()), dtype=np.float64)
-        if value.shape != (sums.height,) or not np.isfinite(value).all():
-            raise SchemaError(
-                f"the aggregate of the metric {name!r} gave {value}; it has to give a finite number a row"
-            )
-        values.append(sums.select(GROUP).with_columns(value=pl.Series(value)))
-    return pl.concat(values)

@@ -11,7 +11,8 @@ from evalframe.frames import check, example, from_records
 from evalframe.metrics import Metric, metric
 from evalframe.registry import METRICS
 from evalframe.schemas import ANSWERS, GENERATIONS, ROWS, SCORES
-from evalframe.scoring import MetricWarning, score_answers, summarise_tasks
+from evalframe.scoring import MetricWarning, score_answers
+from evalframe.summarising import summarise_tasks
 
 
 @pytest.fixture(autouse=True)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from evalframe.frames import from_records
 from evalframe.limits import Limits
 from evalframe.schemas import ROWS, SCORES
-from evalframe.scoring import summarise_tasks
 from evalframe.standings import leaderboard
 from evalframe.stats.intervals import wilson
+from evalframe.summarising import summarise_tasks
 
 FAST: dict[str, Any] = {"n_resamples": 200}
 

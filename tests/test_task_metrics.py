@@ -12,7 +12,7 @@ from evalframe.metrics import Metric
 from evalframe.metrics.overlap import bleu_value
 from evalframe.registry import METRICS
 from evalframe.schemas import GENERATIONS, ROWS, SCORES, TASK_METRICS
-from evalframe.scoring import summarise_tasks
+from evalframe.summarising import summarise_tasks
 from tests.references.plain_metrics import bleu_parts
 
 

@@ -11,7 +11,8 @@ from evalframe.jsontext import loads, text_of
 from evalframe.metrics import score
 from evalframe.registry import METRICS
 from evalframe.schemas import ANSWERS, GENERATIONS, ROWS
-from evalframe.scoring import score_answers, summarise_tasks
+from evalframe.scoring import score_answers
+from evalframe.summarising import summarise_tasks
 
 
 def scores_of(name: str, *pairs: tuple[str, str]) -> list[float]:
