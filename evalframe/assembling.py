@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -13,28 +13,42 @@ from evalframe.frames import empty
 from evalframe.generate.journal import Journal
 from evalframe.generate.progress import Stage
 from evalframe.generate.threads import record_missing
+from evalframe.graders import Graded, grade_run, graded_tasks, rows_without, task_graders
+from evalframe.grading import Bridges
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 from evalframe.sandbox.launch import layers
 from evalframe.sandbox.policy import Policy
-from evalframe.schemas import CALL_KEY, GRADES
+from evalframe.schemas import CALL_KEY, GRADES, SCORES
 from evalframe.scoring import score_answers
 from evalframe.store import RunFolder
-from evalframe.summarising import summarise_tasks
+from evalframe.summarising import Batches, summarise_tasks
 
 
-def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]) -> None:
+def assemble(
+    folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str], bridges: Bridges | None = None
+) -> None:
     """Write every result frame of a run anew from its rows and its journal; no model is called.
 
     Calls that were planned and never finished become rows with status ``skipped``, error ``interrupted``, and the run
-    is marked ``partial``. Doing it again gives the same files.
+    is marked ``partial``. Doing it again gives the same files. Graders are called when all calls are in segments, for
+    what was not graded before.
+
+    Args:
+        folder: The run's.
+        options: Of the run.
+        model_ids: Its models.
+        bridges: The way of graders to models; None: their ``ctx`` raises.
 
     Raises:
         UnknownNameError: A metric of the run is not registered in this process.
     """
-    rows = folder.read("rows")
+    folder.update_record(grader_metrics={})  # they are found anew
+    rows, manifest = folder.read("rows"), folder.manifest()
     policy = sandbox_policy(options)
-    check_registered(rows, folder=folder)
+    graders = task_graders(manifest, rows, record=folder.record())
+    own = rows_without(rows, graded_tasks(manifest))
+    check_registered(own, folder=folder)
     folder.drop_results()
     n_calls, segment, lacks = 0, -1, Lacks()
     with Journal.open(folder.journal_path) as journal:
@@ -43,22 +57,46 @@ def assemble(folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str]
         with Stage("scoring", n_recorded, show=options.progress) as stage:
             for segment, generations in enumerate(journal.segments(limits=options.limits)):
                 answers = extract_answers(generations, rows=rows, limits=options.limits)
-                scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
+                if not graders:
+                    scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
+                    folder.write("scores", scores, segment=segment)
                 # the journal keeps what the adapter said, so that another source can be chosen later
                 confident = confide(generations, answers, option=options.confidence, lacks=lacks, limits=options.limits)
                 folder.write("generations", confident, segment=segment)
                 folder.write("answers", answers, segment=segment)
-                folder.write("scores", scores, segment=segment)
                 n_calls += generations.height
                 stage.step(generations.height)
-    folder.write("grades", empty(GRADES))
+    folder.update_record(n_segments=segment + 1)
+    graded = None
+    if graders:
+        graded = grade_run(
+            folder, graders, rows=rows, n_segments=segment + 1, options=options, policy=policy, bridges=bridges
+        )
+        _write_scores(folder, graded, n_segments=segment + 1, rows=own, policy=policy)
+        folder.update_record(grader_metrics=graded.choices)
+        rows = folder.read("rows")
+    folder.write("grades", empty(GRADES) if graded is None else graded.grades)
     # outcomes only: the texts of a large run would not fit
     outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")
-    folder.write("task_metrics", summarise_tasks(folder.read("scores"), rows=rows, generations=outcomes))
+    summary = summarise_tasks(
+        folder.read("scores"), rows=rows, generations=outcomes,
+        graded=None if graded is None else Batches(graded.tasks, graded.values, graded.grades),
+    )  # fmt: skip
+    folder.write("task_metrics", summary)
     status = "partial" if missing else "complete"
     folder.update_record(
         status=status, n_segments=segment + 1, n_finished=n_calls - missing, confidence_notes=lacks.lines()
     )
+
+
+def _write_scores(folder: RunFolder, graded: Graded, *, n_segments: int, rows: pl.DataFrame, policy: Policy) -> None:
+    """Write the scores of each segment: those of graders, and of metrics for the tasks that have none."""
+    mine = ~pl.col("task_id").is_in(sorted(graded.tasks))
+    for segment in range(n_segments):
+        generations, answers = (folder.segment(name, segment) for name in ("generations", "answers"))
+        theirs = graded.scores.join(generations.select(CALL_KEY), on=CALL_KEY, how="semi")
+        own = score_answers(answers.filter(mine), generations=generations.filter(mine), rows=rows, policy=policy)
+        folder.write("scores", pl.concat([own, theirs]).sort(SCORES.key), segment=segment)
 
 
 def check_registered(rows: pl.DataFrame, *, folder: RunFolder) -> None:
@@ -81,18 +119,25 @@ def sandbox_policy(options: RunOptions) -> Policy:
     return Policy(sandbox=options.sandbox, allow_unsandboxed=options.allow_unsandboxed, limits=options.limits)
 
 
-def check_sandbox(rows: pl.DataFrame, *, options: RunOptions) -> None:
-    """Refuse a run that would need more walls for generated code than there are, before any call.
+def check_sandbox(rows: pl.DataFrame, *, options: RunOptions, graded: Collection[str] = ()) -> None:
+    """Refuse a run that would need more walls for foreign code than there are, before any call.
+
+    Args:
+        rows: ROWS.
+        options: Of the run.
+        graded: Tasks that have a grader.
 
     Raises:
         SandboxError: Says what is missing and how to accept it.
     """
-    runs_code = rows["metrics"].list.eval(pl.element().struct.field("id") == "code_exec").list.any().any()
-    if not runs_code or (options.allow_unsandboxed and options.sandbox != "strict"):
+    own = rows_without(rows, graded)
+    runs_code = own["metrics"].list.eval(pl.element().struct.field("id") == "code_exec").list.any().any()
+    if not (runs_code or len(graded)) or (options.allow_unsandboxed and options.sandbox != "strict"):
         return
     held = ", ".join(name for name, there in layers().items() if there) or "none"
+    what = "generated code (code_exec)" if runs_code else "Python graders"
     raise SandboxError(
-        "this run executes generated code (code_exec), and this version of evalframe has no wall around it but "
-        f"resource limits (here: {held}); pass allow_unsandboxed=True (--allow-unsandboxed) to accept that, on a "
-        "machine where generated code can do no harm"
+        f"this run executes {what}, and this version of evalframe has no wall around it but resource limits (here: "
+        f"{held}); pass allow_unsandboxed=True (--allow-unsandboxed) to accept that, on a machine where such code can "
+        "do no harm"
     )

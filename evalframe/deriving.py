@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -13,9 +13,10 @@ from evalframe.assembling import check_registered
 from evalframe.errors import RunFolderError
 from evalframe.generate.finished import from_generations
 from evalframe.generate.journal import Journal
+from evalframe.graders import graded_tasks, rows_without
 from evalframe.recording import digest, environment, now
 from evalframe.sandbox.launch import layers
-from evalframe.schemas import CALL_KEY
+from evalframe.schemas import CALL_KEY, GRADED
 from evalframe.store import RunFolder, new_folder, run_id_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 ALL_STATUSES = ("completed", "failed", "skipped")
 CALLS_AT_ONCE = 5_000
+ANEW = ("exported", "n_segments", "grader_metrics")  # entries of run.json that assembly writes
 
 
 def begin(
@@ -35,6 +37,7 @@ def begin(
     notes: Iterable[str] = (),
     statuses: Collection[str] = ALL_STATUSES,
     places: Sequence[pl.DataFrame | None] = (None,),
+    kept_of: Callable[[pl.DataFrame], pl.DataFrame] = lambda kept: kept,
     out: str | os.PathLike[str] | bool | None = None,
 ) -> RunFolder:
     """Make the folder of a run that comes from others: rows, manifest, their calls, and ``run.json``.
@@ -51,6 +54,7 @@ def begin(
         statuses: Which outcomes are copied.
         places: For each parent the samples whose calls are copied, and their new numbers: ``task_id``,
             ``sample_index``, ``place``; None: all, as they are.
+        kept_of: What is kept of what graders gave (GRADED).
         out: The folder; None: a temporary one where the first parent is in one, else a new one under the user's data
             directory.
 
@@ -63,10 +67,14 @@ def begin(
         if parent.record["status"] == "running":
             raise RunFolderError(f"{parent.path} is still running, or was killed; open it again with evalframe.load")
     first = parents[0]
-    check_registered(rows, folder=first.folder)
+    graded = graded_tasks(manifest)
+    check_registered(rows_without(rows, graded), folder=first.folder)
     folder = new_folder(False if out is None and first.folder.temporary is not None else out)
     folder.write("rows", rows)
     folder.write_manifest(manifest)
+    outcomes = pl.concat(kept_of(parent.folder.kept()) for parent in parents)
+    if outcomes.height:
+        folder.keep(outcomes.unique(GRADED.key, maintain_order=True).sort(GRADED.key))
     with Journal.open(folder.journal_path) as journal:
         for parent, place in zip(parents, places, strict=True):
             _copy_calls(parent.folder, journal, statuses=statuses, places=place)
@@ -74,7 +82,7 @@ def begin(
     # what the parents' rows lack is said of the new rows, which may lack it no more, or now
     outdated = {note for parent in parents for note in target_notes(parent.rows)}
     told = [n for p in parents for n in p.record.get("notes", ()) if n not in outdated]
-    kept = {name: value for name, value in first.record.items() if name not in ("exported", "n_segments")}
+    kept = {name: value for name, value in first.record.items() if name not in ANEW}
     folder.write_record(
         {
             **kept,
@@ -89,7 +97,7 @@ def begin(
                 {"run_id": parent.record["run_id"], "path": str(parent.path), "how": how} for parent in parents
             ],
             **changes,
-            "notes": list(dict.fromkeys([*target_notes(rows), *told, *notes])),
+            "notes": list(dict.fromkeys([*target_notes(rows_without(rows, graded)), *told, *notes])),
             "rows_digest": digest(folder),
             "n_finished": n_finished,
             "paid_elsewhere_usd": sum(_paid(parent, statuses) for parent in parents),

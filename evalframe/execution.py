@@ -21,6 +21,7 @@ from evalframe.generate.journal import Journal
 from evalframe.generate.ledger import Ledger, paid, unpriced_faults
 from evalframe.generate.prices import Price, find_prices
 from evalframe.generate.threads import GenerateOptions, generate
+from evalframe.graders import graded_tasks, rows_without
 from evalframe.manifest.generation import GenerationSettings
 from evalframe.models import Model, resolve_models, settings_of
 from evalframe.options import RunOptions
@@ -94,7 +95,7 @@ def execute(
     started = time.perf_counter()
     names = model_ids(folder.record())
     with folder.locked(), _kept_on_error(folder):
-        check_registered(folder.read("rows"), folder=folder)
+        check_registered(rows_without(folder.read("rows"), graded_tasks(folder.manifest())), folder=folder)
         folder.update_record(status="running")
         try:
             if models:  # a run may have no call left to make

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,13 @@ from evalframe.data.local import read_records
 from evalframe.data.tables import content_hash
 from evalframe.errors import DatasetError, EvalframeError, Fault, NotBuiltError, OptionError, TaskFileError
 from evalframe.frames import check, empty
+from evalframe.inlining import with_sources
 from evalframe.manifest.suite import Dataset, Suite, Task
 from evalframe.manifest.taskfile import TASK_SPEC_VERSION
 from evalframe.manifest.version import file_ids, suite_version
 from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions
-from evalframe.registry import METRICS, suggestion
+from evalframe.registry import suggestion
 from evalframe.schemas import ROWS
 from evalframe.sources import DataSource, Source, SuiteSource, TaskSource
 
@@ -37,6 +38,7 @@ class Plan:
         parts: Hash of each part of each task; empty for task files.
         content_hashes: Hash of the bytes of each file that the suite names.
         bad_tasks: Faults of the lines of a task file that are left out.
+        graders: What ``run.json`` keeps of the grader of each task that has one (``inlining.with_sources``).
     """
 
     rows: pl.DataFrame
@@ -45,6 +47,7 @@ class Plan:
     parts: Mapping[str, Mapping[str, str]]
     content_hashes: Mapping[str, str]
     bad_tasks: tuple[str, ...] = ()
+    graders: Mapping[str, Any] = field(default_factory=dict)
 
 
 def make_plan(source: Source, *, options: RunOptions) -> Plan:
@@ -90,11 +93,6 @@ def _unbuilt(task: Task, where: str) -> Iterable[Fault]:
         yield Fault(
             f"{where}.preprocess", "not_built", "Python preprocessors are not run yet", "transform the file beforehand"
         )
-    if task.grader is not None:
-        yield Fault(
-            f"{where}.grader", "not_built", "Python graders are not run yet",
-            f"use metrics ({', '.join(METRICS.names())}), or register one with evalframe.metric",
-        )  # fmt: skip
 
 
 def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
@@ -102,6 +100,7 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     check_built(suite)
     given = {name: Path(path) for name, path in options.files.items()}
     files = FileStore(files={**given, **source.files}, folder=source.folder)
+    suite, graders = with_sources(suite, files, limits=options.limits)
     wanted = _wanted([task.id for task in suite.tasks], options)
     tasks = [task for task in suite.tasks if task.id in wanted]
     built: list[pl.DataFrame] = []
@@ -116,7 +115,7 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
         raise DatasetError.of(faults, what="the data of the suite")
     rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
     hashes = {name: files.hash(name) for name in file_ids(suite)}
-    return suite_plan(rows, suite=suite, content_hashes=hashes)
+    return suite_plan(rows, suite=suite, content_hashes=hashes, graders=graders)
 
 
 def _plan_data(source: DataSource, options: RunOptions) -> Plan:
@@ -128,10 +127,14 @@ def _plan_data(source: DataSource, options: RunOptions) -> Plan:
     return suite_plan(_task_rows(task, records, options), suite=source.suite, content_hashes=hashes)
 
 
-def suite_plan(rows: pl.DataFrame, *, suite: Suite, content_hashes: Mapping[str, str]) -> Plan:
+def suite_plan(
+    rows: pl.DataFrame, *, suite: Suite, content_hashes: Mapping[str, str], graders: Mapping[str, Any] | None = None
+) -> Plan:
     """Give the plan of a suite whose rows are made."""
     version = suite_version(suite, content_hashes=content_hashes)
-    return Plan(check(rows, ROWS), suite.to_manifest(), version.version, version.parts, content_hashes)
+    return Plan(
+        check(rows, ROWS), suite.to_manifest(), version.version, version.parts, content_hashes, graders=graders or {}
+    )
 
 
 def _task_rows(

@@ -41,6 +41,7 @@ def new_record(
         "version": plan.version,
         "parts": plan.parts,
         "content_hashes": plan.content_hashes,
+        "graders": plan.graders,
         "bad_tasks": list(plan.bad_tasks),
         "models": [model_entry(model, settings) for model in models],
         "options": options.recorded(),

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_left_out, warn_of_repeats, warn_of_unused
-from evalframe.assembling import assemble, check_sandbox
+from evalframe.assembling import assemble, check_sandbox, sandbox_policy
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
 from evalframe.execution import check_ready, execute, models_again, reopen_given_up, unfinished
 from evalframe.feasibility import check_feasible
+from evalframe.graders import check_graders, graded_tasks, rows_without, task_graders
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
@@ -44,7 +45,8 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     Raises:
         ManifestError, TaskFileError, OptionError, DatasetError, NotBuiltError: The input is wrong; no model was
             called. Every fault is named, with what to do.
-        SandboxError: Generated code would have to run without walls; see ``allow_unsandboxed``.
+        SandboxError: Generated code, or a grader, would have to run without walls; see ``allow_unsandboxed``. Or a
+            grader does not load.
         KeyboardInterrupt: The run was interrupted; its folder holds what was done and can be resumed. In a notebook
             the partial run is given back instead, with a warning.
     """
@@ -83,14 +85,17 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     found = find_source(source, settled)
     resolved = resolve_models(models, limits=settled.limits, logprobs=settled.confidence == "logprobs")
     plan = make_plan(found, options=settled)
-    check_sandbox(plan.rows, options=settled)
+    graded = graded_tasks(plan.manifest)
+    check_sandbox(plan.rows, options=settled, graded=graded)
     unfit = check_feasible(plan.rows, [model.adapter for model in resolved], settled)
     check_ready(resolved, settled, settings)
+    graders = task_graders(plan.manifest, plan.rows, record={"graders": plan.graders})
+    check_graders(graders, policy=sandbox_policy(settled))
     warn_of_repeats(settled, settings)
     warn_of_left_out(resolved, settings)
     warn_of_files(settled, plan.content_hashes)
     warn_of_unused(resolved, plan.rows, settled)
-    notes = [*target_notes(plan.rows), *unfit]
+    notes = [*target_notes(rows_without(plan.rows, graded)), *unfit]
     warn_of(notes)
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"

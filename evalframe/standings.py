@@ -23,6 +23,7 @@ from evalframe.tallies import COUNTED, MODEL, calibration_figures, costs, counts
 from evalframe.units import BoolArray, Units, Weighting
 
 TIE = 1e-12  # scores within it are equal: rounding apart
+SAME = 1e-9  # a batch grader's value within it is the mean of its samples' scores
 
 
 def leaderboard(
@@ -81,7 +82,8 @@ def leaderboard(
             direction is the registered metric's (higher for others), and there are no categories.
         generations: Give ``n_skipped`` (else 0), ``cost_usd``, ``total_tokens``, ``ece`` and ``brier`` (else null).
             Cost and tokens are of all the model's calls, null where a completed call does not tell.
-        task_metrics: Give the values of batch graders, whose metrics have no scores of samples; each is one unit.
+        task_metrics: Give the values of batch graders. Where they are not the means of samples' scores, each is one
+            unit of its task, without an interval.
         metric: Rank this metric over the tasks that average it, whatever its direction and range.
         weighting: ``task``: each task counts the same; ``sample``: each sample does; ``metadata.<key>``: tasks count
             by a number; ``row.<field>``, a column of the rows or an expression: samples do, and a task counts as much
@@ -153,6 +155,8 @@ def ranked_groups(
         LEADERBOARD with ``group``, sorted by it, and for each note the groups that it is about.
     """
     chosen = scores.join(choice, on=[*TASK, "metric"], how="semi", maintain_order="left")
+    if batch.height:
+        chosen = chosen.join(batch, on=[*TASK, "metric"], how="anti", maintain_order="left")
     cells = pl.concat([unit_cells(chosen, choice), _batch_cells(batch)])
     in_mean = in_one_mean(choice, cells) if asked.metric is None else pl.repeat(True, choice.height, eager=True)
     sources = [frame.select(MODEL) for frame in (scores, batch, generations) if frame is not None]
@@ -237,15 +241,29 @@ def _board(units: Units, left_out: pl.DataFrame, asked: Asked) -> tuple[pl.DataF
 
 
 def batch_values(task_metrics: pl.DataFrame | None, scores: pl.DataFrame, metric: str | None) -> pl.DataFrame:
-    """Give the rows of TASK_METRICS that only a batch grader knows, of the metric that is ranked."""
+    """Give the rows of TASK_METRICS that only a batch grader knows, of the metric that is ranked.
+
+    Where its values are the means of the samples' scores, those give them too, with their intervals. Where one is not,
+    the task is ranked by what the grader gave.
+    """
     if task_metrics is None:
         return pl.DataFrame(schema=TASK_METRICS.dtypes)
     wanted = pl.col("headline") if metric is None else pl.col("metric") == metric
-    return (
-        in_key_order(task_metrics, TASK_METRICS)
-        .filter((pl.col("source") == "grader") & (pl.col("aggregation") == "mean") & wanted)
-        .join(scores, on=["task_id", "metric"], how="anti", maintain_order="left")
+    values = in_key_order(task_metrics, TASK_METRICS).filter(
+        (pl.col("source") == "grader") & (pl.col("aggregation") == "mean") & wanted
     )
+    if values.is_empty():
+        return values
+    key = ["model_id", "task_id", "metric"]
+    scored = scores.filter(pl.col("score").is_not_null()).join(values, on=key, how="semi", maintain_order="left")
+    samples = scored.group_by(*key, "sample_index", maintain_order=True).agg(pl.col("score").mean())
+    means = samples.group_by(key, maintain_order=True).agg(mean=pl.col("score").mean())
+    alone = (
+        values.join(means, on=key, how="left")
+        .filter(((pl.col("value") - pl.col("mean")).abs() <= SAME).fill_null(False).not_())
+        .select("task_id", "metric")
+    )
+    return values.join(alone.unique(), on=["task_id", "metric"], how="semi", maintain_order="left")
 
 
 def _batch_cells(batch: pl.DataFrame) -> pl.DataFrame:

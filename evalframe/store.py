@@ -30,12 +30,13 @@ _AGAIN = "evalframe resume writes what follows from the journal again"
 SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "scores": schemas.SCORES}
 WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
 STORED = {**SEGMENTED, **WHOLE}
+KEPT = "graded"  # outcomes of graders: segments of their own, which no assembly removes
 # what a run, its export and the demonstration write: by these names alone files are removed
 _OURS = re.compile(
     rf"lock|(run|manifest|envelope)\.json|journal\.sqlite(-wal|-shm|-journal)?"
-    rf"|({'|'.join(SEGMENTED)})/\d+\.parquet"
+    rf"|({'|'.join([*SEGMENTED, KEPT])})/\d+\.parquet"
     rf"|({'|'.join(WHOLE)}|samples|leaderboard|pairwise|calibration|reliability|costs)\.parquet"
-    rf"|(({'|'.join(SEGMENTED)})/)?\.[^/]+\.tmp"
+    rf"|(({'|'.join([*SEGMENTED, KEPT])})/)?\.[^/]+\.tmp"
 )
 
 # what every run.json says, and a reader of it takes for granted
@@ -49,8 +50,8 @@ class RunFolder:
     """The files of one run.
 
     ``run.json`` (versions, settings, timings), ``manifest.json`` (the source), ``rows.parquet``, ``journal.sqlite``
-    (the truth about calls), ``generations/``, ``answers/``, ``scores/`` (Parquet segments), ``grades.parquet``,
-    ``task_metrics.parquet``.
+    (the truth about calls), ``generations/``, ``answers/``, ``scores/`` (Parquet segments), ``graded/`` (what
+    graders gave, so that they are not called twice), ``grades.parquet``, ``task_metrics.parquet``.
     """
 
     path: Path
@@ -134,10 +135,42 @@ class RunFolder:
         wanted = self.record().get("n_segments", len(files)) if name in SEGMENTED else 1
         if len(files) != wanted:
             raise RunFolderError(f"{self.path}: {len(files)} of {wanted} files of {name} are there; {_AGAIN}")
+        scanned = self._scan(files, name, STORED[name])
+        return self._with_graders_metrics(scanned) if name == "rows" else scanned
+
+    def segment(self, name: str, number: int) -> pl.DataFrame:
+        """Read one segment of a frame."""
+        file = self.path / name / f"{number:05d}.parquet"
+        return self._scan([file], name, SEGMENTED[name]).collect(engine="in-memory")
+
+    def kept(self) -> pl.DataFrame:
+        """Read GRADED, what graders gave; empty where there was none."""
+        files = sorted((self.path / KEPT).glob("[0-9]*.parquet"))
+        if not files:
+            return frames.empty(schemas.GRADED)
+        found = pl.concat(self._scan([file], KEPT, schemas.GRADED).collect(engine="in-memory") for file in files)
+        return found.unique(schemas.GRADED.key, keep="last", maintain_order=True).sort(schemas.GRADED.key)
+
+    def keep(self, graded: pl.DataFrame) -> None:
+        """Write some of GRADED as a segment of its own."""
+        last = max((int(file.stem) for file in (self.path / KEPT).glob("[0-9]*.parquet")), default=-1)
+        frames.write_parquet(graded, schemas.GRADED, self.path / KEPT / f"{last + 1:05d}.parquet")
+
+    def _scan(self, files: list[Path], name: str, schema: frames.FrameSchema) -> pl.LazyFrame:
         try:
-            return frames.scan_parquet(files, STORED[name])
+            return frames.scan_parquet(files, schema)
         except (SchemaError, pl.exceptions.PolarsError, OSError) as error:
             raise RunFolderError(f"{self.path}: a file of {name} can not be read; {_AGAIN} ({error})") from None
+
+    def _with_graders_metrics(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Give a task that declares no metrics the one that its batch grader named: ``run.json`` knows it."""
+        named = self.record().get("grader_metrics", {})
+        column = rows.collect_schema()["metrics"] if named else None
+        for task_id, entries in named.items():
+            theirs = pl.lit(pl.Series([entries], dtype=column)).first()
+            is_open = (pl.col("task_id") == task_id) & (pl.col("metrics").list.len() == 0)
+            rows = rows.with_columns(metrics=pl.when(is_open).then(theirs).otherwise("metrics"))
+        return rows
 
     def read(self, name: str) -> pl.DataFrame:
         """Read a stored frame."""

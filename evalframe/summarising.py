@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -16,6 +18,23 @@ from evalframe.words import Fate
 # what the summary needs of GENERATIONS: the texts of a large run would not fit
 OUTCOMES = FrameSchema("outcomes", "what became of one call", GENERATIONS.columns[:5], key=CALL_KEY)
 GROUP = ("model_id", "task_id", "metric")
+OF_TASK = ("model_id", "task_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """What graders said beside scores.
+
+    Attributes:
+        tasks: Those that have a grader.
+        values: What batch graders gave for all samples of a model and repeat: ``model_id``, ``task_id``, ``repeat``,
+            ``metric``, ``value``.
+        grades: GRADES.
+    """
+
+    tasks: Collection[str]
+    values: pl.DataFrame
+    grades: pl.DataFrame
 
 
 def declared_metrics(rows: pl.DataFrame) -> pl.DataFrame:
@@ -36,7 +55,11 @@ def declared_metrics(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def summarise_tasks(
-    scores: pl.DataFrame, *, rows: pl.DataFrame, generations: pl.DataFrame | None = None
+    scores: pl.DataFrame,
+    *,
+    rows: pl.DataFrame,
+    generations: pl.DataFrame | None = None,
+    graded: Batches | None = None,
 ) -> pl.DataFrame:
     """Aggregate the scores of each metric over each task, for each model.
 
@@ -44,6 +67,10 @@ def summarise_tasks(
     the parts of the repeats, sums them over the samples and takes its aggregate of the sums. ``scored`` and
     ``unparsed`` calls are in the value, ``failed`` and ``grader_error`` are not; a sample of which no repeat has a
     score is in no mean.
+
+    Where a batch grader gave the metric of all samples, that is the value (``source`` is ``grader``), averaged over
+    repeats, and is kept also where the task does not declare it. Without scores of samples the calls that were in its
+    batches are ``n_scored``.
 
     Frame in:
         SCORES, ROWS, GENERATIONS (or a part of its columns).
@@ -57,6 +84,7 @@ def summarise_tasks(
         rows: The samples; they declare aggregation, direction (see ``score_answers``) and the headline metric.
         generations: Of the same calls, or only their keys and ``status``; None: skipped calls are not known and
             count 0.
+        graded: What the graders of the run said; None: no task has one.
 
     Nulls: nothing scored is a null value with its counts; aggregation ``none`` is a null value; a metric that the
     task does not declare counts as aggregation ``none``.
@@ -72,15 +100,46 @@ def summarise_tasks(
     skipped = pl.DataFrame(schema={"model_id": pl.String, "task_id": pl.String, "n_skipped": pl.Int64})
     if generations is not None:
         check(generations.select(name for name in OUTCOMES.names if name in generations.columns), OUTCOMES)
-        planned = generations.select("model_id", "task_id").unique()
-        groups.append(planned.join(declared.filter("registered"), on="task_id").select(GROUP))
+        planned = generations.select(OF_TASK).unique()
+        has_grader = pl.col("task_id").is_in(sorted(graded.tasks)) if graded is not None else pl.lit(False)
+        groups.append(planned.join(declared.filter(pl.col("registered") | has_grader), on="task_id").select(GROUP))
         skipped = generations.group_by("model_id", "task_id").agg(
             n_skipped=(pl.col("status") == "skipped").sum().cast(pl.Int64)
         )
+    if graded is not None:
+        groups.append(graded.values.select(GROUP))
     known_tasks = rows["task_id"].unique()
     if unknown := sorted(set(scores["task_id"].unique()) - set(known_tasks)):
         raise SchemaError(f"scores of tasks that have no rows: {', '.join(unknown[:5])}; give all rows of the run")
-    return check(_assemble(pl.concat(groups).unique(), scores, skipped, declared, rows), TASK_METRICS)
+    found = _assemble(pl.concat(groups).unique(), scores, skipped, declared, rows)
+    return check(found if graded is None else _with_batches(found, graded, generations), TASK_METRICS)
+
+
+def _with_batches(found: pl.DataFrame, graded: Batches, generations: pl.DataFrame | None) -> pl.DataFrame:
+    """Put the values of batch graders in, and count the calls that they are of."""
+    in_batch = graded.grades.group_by(*OF_TASK, "repeat").agg(n=pl.len().cast(pl.Int64))
+    values = (
+        graded.values.join(in_batch, on=[*OF_TASK, "repeat"], how="left")
+        .group_by(GROUP)
+        .agg(pl.col("value").mean().alias("given"), pl.col("n").sum())
+    )
+    failed = pl.DataFrame(schema={"model_id": pl.String, "task_id": pl.String, "n_lost": pl.Int64})
+    if generations is not None:
+        failed = generations.group_by(OF_TASK).agg(n_lost=(pl.col("status") == "failed").sum().cast(pl.Int64))
+    counted = [name for name in found.columns if name.startswith("n_") and name != "n_samples"]
+    is_given, alone = pl.col("given").is_not_null(), pl.col("given").is_not_null() & (pl.col("n_scored") == 0)
+    return (
+        found.join(values, on=GROUP, how="left", maintain_order="left")
+        .join(failed, on=OF_TASK, how="left", maintain_order="left")
+        .with_columns(
+            value=pl.coalesce("given", "value"),
+            source=pl.when(is_given).then(pl.lit("grader")).otherwise("source"),
+            n_scored=pl.when(alone).then("n").otherwise("n_scored"),
+            n_failed=pl.when(alone).then(pl.col("n_lost").fill_null(0)).otherwise("n_failed"),
+        )
+        .with_columns(n_samples=pl.sum_horizontal(counted))
+        .select(TASK_METRICS.names)
+    )
 
 
 def _assemble(
@@ -114,8 +173,9 @@ def _assemble(
 
 def _means(scores: pl.DataFrame) -> pl.DataFrame:
     """Average the scores of metrics without parts: within the sample, then over samples."""
-    corpus = scores.filter(pl.col("parts").is_not_null())["metric"].unique().implode()
-    plain = scores.filter(~pl.col("metric").is_in(corpus) & pl.col("score").is_not_null())
+    of_task = ["task_id", "metric"]  # a grader's metric may have the name of one that adds up parts
+    corpus = scores.filter(pl.col("parts").is_not_null()).select(of_task).unique()
+    plain = scores.filter(pl.col("score").is_not_null()).join(corpus, on=of_task, how="anti", maintain_order="left")
     samples = plain.group_by(*GROUP, "sample_index", maintain_order=True).agg(pl.col("score").mean())
     return samples.group_by(GROUP, maintain_order=True).agg(value=pl.col("score").mean())
 

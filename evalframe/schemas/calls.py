@@ -15,6 +15,7 @@ from evalframe.schemas.columns import (
     METRIC,
     METRIC_CHOICES,
     MODEL_ID,
+    REPEAT,
     SAMPLE_INDEX,
     TASK_ID,
     TEXTS,
@@ -126,6 +127,20 @@ GRADES = FrameSchema(
     key=CALL_KEY,
 )
 
+GRADED = FrameSchema(
+    "graded",
+    "one call of a grader, kept so that it is not made again; of a batch with the key of its first call",
+    (
+        TASK_ID,
+        Column("digest", pl.String, "BLAKE2b-128 of the grader's text and of all that it was called with, hexadecimal"),
+        MODEL_ID,
+        SAMPLE_INDEX,
+        REPEAT,
+        Column("outcome", pl.String, "what came of it, as JSON text: returned, raised, timed_out or broken"),
+    ),
+    key=("task_id", "digest"),
+)
+
 SCORES = FrameSchema(
     "scores",
     "one number: a call and a metric; skipped calls have none",
@@ -152,7 +167,8 @@ TASK_METRICS = FrameSchema(
         TASK_ID,
         METRIC,
         Column("category", pl.String, "the task's category"),
-        Column("value", pl.Float64, "null: no sample has a score, or aggregation none", nullable=True),
+        Column("value", pl.Float64, "null: no sample has a score, or aggregation none and no batch grader gave it",
+               nullable=True),
         Column("aggregation", pl.String, "mean, or none: kept for each sample and never ranked",
                allowed=("mean", "none")),
         Column("higher_is_better", pl.Boolean, "the metric's direction"),
