@@ -74,7 +74,7 @@ def begin(
     folder.write_manifest(manifest)
     outcomes = pl.concat(kept_of(parent.folder.kept()) for parent in parents)
     if outcomes.height:
-        folder.keep(outcomes.unique(GRADED.key, maintain_order=True).sort(GRADED.key))
+        folder.keep_graded(outcomes.unique(GRADED.key, maintain_order=True).sort(GRADED.key))
     with Journal.open(folder.journal_path) as journal:
         for parent, place in zip(parents, places, strict=True):
             _copy_calls(parent.folder, journal, statuses=statuses, places=place)

@@ -152,7 +152,7 @@ def write_parquet(run: Run, folder: Path) -> Path:
         place = f"{name}/00000.parquet" if name in SEGMENTED else f"{name}.parquet"
         frames.write_parquet(frame, schema, folder / place)
     if (kept := run.folder.kept()).height:  # so that what is made of the export grades nothing twice
-        target.keep(kept)
+        target.keep_graded(kept)
     # each frame is one file here, however many segments the run has
     target.write_record({**run.record, "n_segments": 1, "exported": True})
     write_json(run, folder / "envelope.json")

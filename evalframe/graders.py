@@ -197,7 +197,7 @@ class KeptOutcomes:
     def write(self) -> None:
         """Write what is new."""
         if self._new:
-            self._folder.keep(pl.DataFrame(self._new, schema=GRADED.dtypes, orient="row").sort(GRADED.key))
+            self._folder.keep_graded(pl.DataFrame(self._new, schema=GRADED.dtypes, orient="row").sort(GRADED.key))
             self._new = []
 
 

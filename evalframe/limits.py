@@ -29,6 +29,8 @@ class Limits(Telling):
     metadata_key_chars: int = 64
     metadata_value_chars: int = 512
     python_timeout_seconds: int = 600  # of graders and preprocessors
+    preprocess_rows: int = 1_000_000  # that a preprocessor may give of one data set
+    preprocess_chars: int = 512 * 1024 * 1024  # of these rows as JSON
     model_calls: int = 500  # of one grader call
     regex_pattern_chars: int = 1_000
 

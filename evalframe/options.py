@@ -23,7 +23,7 @@ from evalframe.registry import suggestion
 from evalframe.reprs import Telling
 
 # options of the contract that this version does not have yet: said aloud, never ignored
-LATER = ("allow_hosts", "embedding_model", "engine", "judge_model", "skip_failed_tasks", "verdict")
+LATER = ("allow_hosts", "embedding_model", "engine", "judge_model", "verdict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -51,6 +51,7 @@ class RunOptions(Telling):
         sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
         on_missing: What a template's field that is in no row does: ``warn`` or ``error``.
         allow_bad_tasks: Run the good lines of a task file that has bad ones.
+        skip_failed_tasks: Run the other tasks where a task's preprocessor fails.
         cache: Take replies from the user's result cache and keep new ones there. False: neither; ``"refresh"``: only
             keep; a path: another file.
         preflight: Make the first call of each model of a real API alone, so that a wrong key costs one call.
@@ -91,6 +92,7 @@ class RunOptions(Telling):
     sample_ids: Literal["auto", "content"] = "auto"
     on_missing: Literal["warn", "error"] = "warn"
     allow_bad_tasks: bool = False
+    skip_failed_tasks: bool = False
     cache: bool | str | os.PathLike[str] = True
     preflight: bool = True
     max_cost_usd: float | None = None
@@ -153,6 +155,7 @@ class RunOptions(Telling):
             "sample_ids": self.sample_ids,
             "on_missing": self.on_missing,
             "allow_bad_tasks": self.allow_bad_tasks,
+            "skip_failed_tasks": self.skip_failed_tasks,
             "cache": self.cache
             if isinstance(self.cache, bool) or self.cache == "refresh"
             else str(Path(self.cache).absolute()),
@@ -215,7 +218,7 @@ def option_faults(options: RunOptions) -> list[Fault]:
             faults += _whole(f"repeats[{name!r}]", count)
     else:
         faults += _whole("repeats", options.repeats)
-    for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks", "preflight"):
+    for name in ("parallel", "progress", "allow_unsandboxed", "allow_bad_tasks", "skip_failed_tasks", "preflight"):
         if not isinstance(getattr(options, name), bool):
             faults.append(Fault(name, "bad_type", f"{getattr(options, name)!r} is not True or False"))
     for name, words in _WORDS.items():

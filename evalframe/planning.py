@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,20 @@ import polars as pl
 
 from evalframe import prompts
 from evalframe.data.files import FileStore
-from evalframe.data.local import read_records
 from evalframe.data.tables import content_hash
-from evalframe.errors import DatasetError, EvalframeError, Fault, NotBuiltError, OptionError, TaskFileError
+from evalframe.errors import (
+    DatasetError,
+    EvalframeError,
+    Fault,
+    NotBuiltError,
+    OptionError,
+    PreprocessError,
+    TaskFileError,
+)
 from evalframe.frames import check, empty
 from evalframe.inlining import with_sources
-from evalframe.manifest.suite import Dataset, Suite, Task
+from evalframe.loading import task_records
+from evalframe.manifest.suite import Suite, Task
 from evalframe.manifest.taskfile import TASK_SPEC_VERSION
 from evalframe.manifest.version import file_ids, suite_version
 from evalframe.metrics.code import code_faults
@@ -37,8 +45,9 @@ class Plan:
         version: Content hash of all that affects results.
         parts: Hash of each part of each task; empty for task files.
         content_hashes: Hash of the bytes of each file that the suite names.
-        bad_tasks: Faults of the lines of a task file that are left out.
+        bad_tasks: Faults of what is left out: lines of a task file, tasks whose preprocessor failed.
         graders: What ``run.json`` keeps of the grader of each task that has one (``inlining.with_sources``).
+        notes: What a reader of the figures must know.
     """
 
     rows: pl.DataFrame
@@ -48,6 +57,7 @@ class Plan:
     content_hashes: Mapping[str, str]
     bad_tasks: tuple[str, ...] = ()
     graders: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def make_plan(source: Source, *, options: RunOptions) -> Plan:
@@ -56,6 +66,9 @@ def make_plan(source: Source, *, options: RunOptions) -> Plan:
     Raises:
         NotBuiltError: The source uses a part of the format that this version does not run; all such parts are named.
         DatasetError: A file is missing or has bad lines.
+        PreprocessError: Preprocessors of tasks failed, all of which are named, and ``skip_failed_tasks`` is not set
+            or no task is left.
+        SandboxError: A preprocessor would have to run without walls; see ``allow_unsandboxed``.
         TaskFileError: A task file has bad lines and ``allow_bad_tasks`` is not set.
         OptionError: ``task_ids`` names tasks that are not there.
     """
@@ -89,10 +102,6 @@ def _unbuilt(task: Task, where: str) -> Iterable[Fault]:
         yield Fault(f"{where}.dataset", "not_built", "data from the Hugging Face Hub is not loaded yet", hub)
     if task.fewshot.count and task.fewshot.dataset is not None and task.fewshot.dataset.source == "huggingface":
         yield Fault(f"{where}.fewshot.dataset", "not_built", "data from the Hugging Face Hub is not loaded yet", hub)
-    if task.preprocess is not None:
-        yield Fault(
-            f"{where}.preprocess", "not_built", "Python preprocessors are not run yet", "transform the file beforehand"
-        )
 
 
 def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
@@ -102,20 +111,30 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     files = FileStore(files={**given, **source.files}, folder=source.folder)
     suite, graders = with_sources(suite, files, limits=options.limits)
     wanted = _wanted([task.id for task in suite.tasks], options)
-    tasks = [task for task in suite.tasks if task.id in wanted]
     built: list[pl.DataFrame] = []
     faults: list[Fault] = []
-    for task in tasks:
+    failed: dict[str, list[Fault]] = {}
+    for index, task in enumerate(suite.tasks):
+        if task.id not in wanted:
+            continue
+        name = f"task {task.id}"
         try:
-            records = _records(task.dataset, files, prompts.needed_paths(task))
-            built.append(_task_rows(task, records, options, fewshot_records=_fewshot_records(task, files)))
+            records, fewshot_records = task_records(task, index=index, files=files, options=options)
+            if task.preprocess is not None:
+                name += " (lines are counted after its preprocessor)"
+            built.append(_task_rows(task, records, options, fewshot_records=fewshot_records))
+        except PreprocessError as error:
+            failed[task.id] = _with_name(error, name)
         except DatasetError as error:
-            faults += _with_task(error, task.id)
+            faults += _with_name(error, name)
+    if failed and not (options.skip_failed_tasks and (built or faults)):
+        raise _preprocess_error([*(fault for of_task in failed.values() for fault in of_task), *faults], failed, built)
     if faults:
         raise DatasetError.of(faults, what="the data of the suite")
     rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
     hashes = {name: files.hash(name) for name in file_ids(suite)}
-    return suite_plan(rows, suite=suite, content_hashes=hashes, graders=graders)
+    plan = suite_plan(rows, suite=suite, content_hashes=hashes, graders=graders)
+    return replace(plan, bad_tasks=tuple(_on_one(of_task) for of_task in failed.values()), notes=_left_out(failed))
 
 
 def _plan_data(source: DataSource, options: RunOptions) -> Plan:
@@ -149,19 +168,6 @@ def _task_rows(
         max_metadata_columns=options.limits.metadata_columns,
     )
     return rows if options.max_samples_per_task is None else rows.head(options.max_samples_per_task)
-
-
-def _fewshot_records(task: Task, files: FileStore) -> pl.DataFrame | None:
-    if not task.fewshot.count or task.fewshot.dataset is None:
-        return None
-    return _records(task.fewshot.dataset, files, prompts.fewshot_paths(task))
-
-
-def _records(dataset: Dataset, files: FileStore, paths: prompts.NeededPaths) -> pl.DataFrame:
-    assert dataset.file_id is not None  # check_built refused the Hub
-    path = files.resolve(dataset.file_id)
-    records = read_records(path, format=dataset.format, fields=paths.fields, items=paths.items)
-    return records if dataset.max_rows is None else records.head(dataset.max_rows)
 
 
 def _plan_tasks(source: TaskSource, options: RunOptions) -> Plan:
@@ -200,12 +206,34 @@ def _wanted(there: list[str], options: RunOptions) -> set[str]:
     return set(options.task_ids)
 
 
-def _with_task(error: EvalframeError, task_id: str) -> list[Fault]:
+def _preprocess_error(
+    faults: Sequence[Fault], failed: Collection[str], built: Sequence[pl.DataFrame]
+) -> EvalframeError:
+    """Give the error for preprocessors that failed; what is wrong with the data of other tasks is said with it."""
+    tasks = f"{len(failed)} task{'s' if len(failed) != 1 else ''}"
+    way_out = ", or run the other tasks: skip_failed_tasks=True" if built else ""
+    what = f"the preprocessor of {tasks} failed, and no model was called; correct it{way_out}"
+    return PreprocessError.of(faults, what=what)
+
+
+def _left_out(failed: Mapping[str, Sequence[Fault]]) -> tuple[str, ...]:
+    return tuple(
+        f"task {task_id} is left out, because its preprocessor failed: {faults[0].detail.splitlines()[0]}"
+        for task_id, faults in failed.items()
+    )
+
+
+def _on_one(faults: Sequence[Fault]) -> str:
+    more = len(faults) - 1
+    return str(faults[0]) + (f" (and {more} more fault{'s' if more != 1 else ''})" if more else "")
+
+
+def _with_name(error: EvalframeError, name: str) -> list[Fault]:
     """Name the task in the faults of its data."""
     if not error.fault_records:
-        return [Fault(f"task {task_id}", "dataset", error.message)]
+        return [Fault(name, "dataset", error.message)]
     return [
-        Fault(f"task {task_id}: {fault.where}", fault.rule, fault.detail, fault.remedy)
+        Fault(f"{name}: {fault.where}", fault.rule, fault.detail, fault.remedy)
         for fault in error.fault_records
         if isinstance(fault, Fault)
     ]

@@ -45,8 +45,9 @@ def run(source: Any, models: Any, **options: Any) -> Run:
     Raises:
         ManifestError, TaskFileError, OptionError, DatasetError, NotBuiltError: The input is wrong; no model was
             called. Every fault is named, with what to do.
-        SandboxError: Generated code, or a grader, would have to run without walls; see ``allow_unsandboxed``. Or a
-            grader does not load.
+        PreprocessError: Preprocessors of tasks failed; no model was called. See ``skip_failed_tasks``.
+        SandboxError: Foreign code would have to run without walls, see ``allow_unsandboxed``; or a grader does not
+            load.
         KeyboardInterrupt: The run was interrupted; its folder holds what was done and can be resumed. In a notebook
             the partial run is given back instead, with a warning.
     """
@@ -95,7 +96,7 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     warn_of_left_out(resolved, settings)
     warn_of_files(settled, plan.content_hashes)
     warn_of_unused(resolved, plan.rows, settled)
-    notes = [*target_notes(rows_without(plan.rows, graded)), *unfit]
+    notes = [*plan.notes, *target_notes(rows_without(plan.rows, graded)), *unfit]
     warn_of(notes)
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"

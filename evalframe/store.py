@@ -151,7 +151,7 @@ class RunFolder:
         found = pl.concat(self._scan([file], KEPT, schemas.GRADED).collect(engine="in-memory") for file in files)
         return found.unique(schemas.GRADED.key, keep="last", maintain_order=True).sort(schemas.GRADED.key)
 
-    def keep(self, graded: pl.DataFrame) -> None:
+    def keep_graded(self, graded: pl.DataFrame) -> None:
         """Write some of GRADED as a segment of its own."""
         last = max((int(file.stem) for file in (self.path / KEPT).glob("[0-9]*.parquet")), default=-1)
         frames.write_parquet(graded, schemas.GRADED, self.path / KEPT / f"{last + 1:05d}.parquet")

@@ -50,6 +50,13 @@ By = Annotated[
 ]
 SampleIds = Annotated[str, typer.Option(help="auto, or content: hash of the row.", metavar="WORD")]
 OnMissing = Annotated[str, typer.Option(help="A template's field that is in no row: warn or error.", metavar="WORD")]
+SkipFailedTasks = Annotated[
+    bool, typer.Option("--skip-failed-tasks", help="Run the other tasks where a preprocessor fails.")
+]
+AllowUnsandboxed = Annotated[
+    bool, typer.Option("--allow-unsandboxed", help="Run foreign code without walls but resource limits.")
+]
+Sandbox = Annotated[str, typer.Option(help="auto or strict.", metavar="WORD")]
 Limit = Annotated[
     list[str] | None, typer.Option("--limit", help="A number of the table of limits; repeatable.", metavar="NAME=N")
 ]

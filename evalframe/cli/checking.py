@@ -74,6 +74,9 @@ def preview(
     sample_ids: given.SampleIds = "auto",
     on_missing: given.OnMissing = "warn",
     allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Show the good lines.")] = False,
+    skip_failed_tasks: given.SkipFailedTasks = False,
+    allow_unsandboxed: given.AllowUnsandboxed = False,
+    sandbox: given.Sandbox = "auto",
     limit: given.Limit = None,
     json: given.Json = False,
 ) -> None:
@@ -94,6 +97,9 @@ def preview(
             sample_ids=sample_ids,
             on_missing=on_missing,
             allow_bad_tasks=allow_bad_tasks,
+            skip_failed_tasks=skip_failed_tasks,
+            allow_unsandboxed=allow_unsandboxed,
+            sandbox=sandbox,
             limits=given.limits_of(limit),
             **given.data_options(prompt, targets, extract, metric),
         )

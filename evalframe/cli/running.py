@@ -34,10 +34,9 @@ def run(
     sample_ids: given.SampleIds = "auto",
     on_missing: given.OnMissing = "warn",
     allow_bad_tasks: Annotated[bool, typer.Option("--allow-bad-tasks", help="Run the good lines.")] = False,
-    allow_unsandboxed: Annotated[
-        bool, typer.Option("--allow-unsandboxed", help="Run generated code without walls but resource limits.")
-    ] = False,
-    sandbox: Annotated[str, typer.Option(help="auto or strict.", metavar="WORD")] = "auto",
+    skip_failed_tasks: given.SkipFailedTasks = False,
+    allow_unsandboxed: given.AllowUnsandboxed = False,
+    sandbox: given.Sandbox = "auto",
     reasoning_tag: Annotated[
         list[str] | None,
         typer.Option(help="A tag of reasoning in replies, as in think; none: no tag; repeatable.", metavar="TAG"),
@@ -83,6 +82,7 @@ def run(
             "sample_ids": sample_ids,
             "on_missing": on_missing,
             "allow_bad_tasks": allow_bad_tasks,
+            "skip_failed_tasks": skip_failed_tasks,
             "allow_unsandboxed": allow_unsandboxed,
             "sandbox": sandbox,
             "limits": given.limits_of(limit),

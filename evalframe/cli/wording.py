@@ -9,6 +9,7 @@ _WORDS = [
     for pattern, flag in (
         (r"allow_unsandboxed=True \(--allow-unsandboxed\)", "--allow-unsandboxed"),
         (r"\ballow_(bad_tasks|unsandboxed)=True", lambda found: f"--allow-{found[1].replace('_', '-')}"),
+        (r"\bskip_failed_tasks=True", "--skip-failed-tasks"),
         (
             r"(?:pass )?\blimits=Limits\((\w+)=([^)]*)\)",
             lambda found: f"{'give ' * found[0].startswith('pass')}--limit {found[1]}={found[2]}",

@@ -261,7 +261,9 @@ def _own_pool(task: Task, fewshot_records: pl.DataFrame | None) -> pl.DataFrame 
     check(fewshot_records, RECORDS)
     require_columns(fewshot_records, fewshot_paths(task), what=f"task {task.id!r}, few-shot data set")
     if fewshot_records.is_empty():
-        raise DatasetError(f"task {task.id!r}: the few-shot data set has no rows; check its file and split")
+        raise DatasetError(
+            f"task {task.id!r}: the few-shot data set has no rows; check its file, split and preprocessor"
+        )
     return fewshot_records
 
 
