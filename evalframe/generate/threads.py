@@ -106,7 +106,7 @@ def generate(
     for adapter in _prepared(rows, adapters):
         own = replace(options, **options.own.get(adapter.model_id, {}))
         lane_plan = calls.without(planned, done, model_id=adapter.model_id)
-        caller = _caller(adapter, tags=tags, notes=notes, options=own, limiters=limiters, ledger=ledger)
+        caller = caller_of(adapter, tags=tags, notes=notes, options=own, limiters=limiters, ledger=ledger)
         lanes.append(_lane(caller, rows, lane_plan, own, began_at=began_at))
     stop = options.stop or threading.Event()
     with Progress(sum(lane.n_calls for lane in lanes), show=options.progress, clock=options.monotonic) as progress:
@@ -183,7 +183,7 @@ def _prepared(rows: pl.DataFrame, adapters: Sequence[ModelAdapter]) -> list[Mode
     return prepared
 
 
-def _caller(
+def caller_of(
     adapter: ModelAdapter,
     *,
     tags: tuple[tuple[str, str], ...],
@@ -192,6 +192,16 @@ def _caller(
     limiters: dict[str, Limiter],
     ledger: Ledger,
 ) -> Caller:
+    """Say how a model is called.
+
+    Args:
+        adapter: The model.
+        tags: Of reasoning in its replies.
+        notes: Where values that became null are noted.
+        options: How, its own settings before the run's.
+        limiters: Those of the endpoints; the model's is made where it is not there yet.
+        ledger: What calls cost.
+    """
     version, endpoint = getattr(adapter, "model_version", None), getattr(adapter, "endpoint", None)
     chooses = options.request_type == "loglikelihood"
     model_id = adapter.model_id
