@@ -155,7 +155,7 @@ def _make_calls(
             adapters=adapters,
             journal=journal,
             ledger=ledger,
-            options=_call_options(models, options, settings, cache=cache, stop=stop),
+            options=call_options(models, options, settings, cache=cache, stop=stop),
         )
     folder.update_record(given_up=dict(summary.given_up), cap_reached=ledger.exhausted)
     if options.max_cost_usd is not None:
@@ -166,7 +166,7 @@ def _make_calls(
             warnings.warn(message, GivenUpWarning, stacklevel=5)
 
 
-def _call_options(
+def call_options(
     models: Sequence[Model],
     options: RunOptions,
     settings: GenerationSettings,
@@ -174,6 +174,7 @@ def _call_options(
     cache: ResultCache | None,
     stop: threading.Event | None,
 ) -> GenerateOptions:
+    """Say how the calls of a run are made, each model's own settings before the run's."""
     own = {}
     for model in models:
         its = settings_of(model, settings)

@@ -23,7 +23,7 @@ from evalframe.registry import suggestion
 from evalframe.reprs import Telling
 
 # options of the contract that this version does not have yet: said aloud, never ignored
-LATER = ("allow_hosts", "embedding_model", "engine", "judge_model", "verdict")
+LATER = ("allow_hosts", "engine", "verdict")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -67,6 +67,9 @@ class RunOptions(Telling):
             geometric mean of its tokens' probabilities; ``"agreement"``: the share of the sample's repeats with the
             same answer; or ``{"pattern": …, "scale": "unit" | "percent"}``: the number that the reply states, group 1
             of the last match.
+        judge_model: What ``ctx.responses_create(model="auto")`` of a grader calls: a model in any form, or the id of
+            one of the run's. None: such a call raises.
+        embedding_model: The like for ``ctx.embeddings_create``.
         prompt: Makes the source data: a template (``"Q: {{question}}"``), or the name of one field. What these four
             say is kept in the run's manifest.
         targets: Of data: a template or the name of one field; a list of texts is several references.
@@ -103,6 +106,8 @@ class RunOptions(Telling):
     request_type: Literal["generate", "loglikelihood"] = "generate"
     loglikelihood_norm: Literal["bytes"] | None = None
     confidence: Any = None
+    judge_model: Any = None
+    embedding_model: Any = None
     prompt: str | None = None
     targets: str | None = None
     extract: str | Mapping[str, Any] | None = None
@@ -168,6 +173,8 @@ class RunOptions(Telling):
             "request_type": self.request_type,
             "loglikelihood_norm": self.loglikelihood_norm,
             "confidence": dict(self.confidence) if isinstance(self.confidence, Mapping) else self.confidence,
+            "judge_model": _recorded_model(self.judge_model),
+            "embedding_model": _recorded_model(self.embedding_model),
             "limits": {
                 name: value
                 for name, value in dataclasses.asdict(self.limits).items()
@@ -179,6 +186,15 @@ class RunOptions(Telling):
     def recall(cls, recorded: Mapping[str, Any]) -> RunOptions:
         """Build the record from what ``run.json`` kept."""
         return cls.of({**recorded, "limits": Limits(**recorded["limits"])})
+
+
+def _recorded_model(given: Any) -> Any:
+    """Give what ``run.json`` keeps of a model that graders call: a name or dict as it is, of an object its id."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, Mapping):
+        return dict(given)
+    return {"object": getattr(given, "model_id", type(given).__name__)}
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

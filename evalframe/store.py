@@ -33,7 +33,7 @@ STORED = {**SEGMENTED, **WHOLE}
 KEPT = "graded"  # outcomes of graders: segments of their own, which no assembly removes
 # what a run, its export and the demonstration write: by these names alone files are removed
 _OURS = re.compile(
-    rf"lock|(run|manifest|envelope)\.json|journal\.sqlite(-wal|-shm|-journal)?"
+    rf"lock|(run|manifest|envelope)\.json|(journal|judges)\.sqlite(-wal|-shm|-journal)?"
     rf"|({'|'.join([*SEGMENTED, KEPT])})/\d+\.parquet"
     rf"|({'|'.join(WHOLE)}|samples|leaderboard|pairwise|calibration|reliability|costs)\.parquet"
     rf"|(({'|'.join([*SEGMENTED, KEPT])})/)?\.[^/]+\.tmp"
@@ -62,6 +62,11 @@ class RunFolder:
     def journal_path(self) -> Path:
         """The journal of finished calls."""
         return self.path / "journal.sqlite"
+
+    @property
+    def judges_path(self) -> Path:
+        """The journal of the calls that graders made; not there where none did."""
+        return self.path / "judges.sqlite"
 
     def record(self) -> dict[str, Any]:
         """Read ``run.json``.

@@ -29,7 +29,7 @@ STOREYS = {
     "rescoring": 5, "regrading": 5, "graders": 5, "inlining": 5,
     "extending": 5, "uniting": 5, "facing": 5, "presenting": 5,
     "report": 5, "engines": 5,
-    "shelf": 5, "previewing": 5, "estimating": 5, "feasibility": 5, "explaining": 5,
+    "shelf": 5, "previewing": 5, "estimating": 5, "feasibility": 5, "explaining": 5, "judging": 5,
     "cli": 6, "__init__": 6, "__main__": 6,
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from evalframe.errors import RunFolderError
 from evalframe.frames import check
-from evalframe.generate.finished import BODY, EPOCH, Finished, pack, squeezed, unpack
+from evalframe.generate.finished import BODY, EPOCH, Finished, pack, pack_raw, unpack
 from evalframe.generate.sqlitefile import FileKind, SqliteFile, read_only
 from evalframe.schemas import CALL_KEY, JUDGE_CALLS
 
@@ -97,7 +97,7 @@ class JudgeJournal(SqliteFile):
             RunFolderError: The file can not be written.
         """
         finished = call.finished
-        raw = squeezed(finished.raw) if finished.raw else None
+        raw = pack_raw(finished.raw)
         row = (*call.served, call.call_index, finished.model_id, call.request, finished.status, pack(finished), raw)
         with self._writing:
             self._write((_FORGET, [(*call.served, call.call_index)]), (_INSERT, [row]))
