@@ -14,7 +14,8 @@ from evalframe.generate.journal import Journal
 from evalframe.generate.progress import Stage
 from evalframe.generate.threads import record_missing
 from evalframe.graders import Graded, grade_run, graded_tasks, rows_without, task_graders
-from evalframe.grading import Bridges
+from evalframe.judging import bridging, judge_calls
+from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
 from evalframe.sandbox.launch import layers
@@ -26,9 +27,14 @@ from evalframe.summarising import Batches, summarise_tasks
 
 
 def assemble(
-    folder: RunFolder, *, options: RunOptions, model_ids: Sequence[str], bridges: Bridges | None = None
+    folder: RunFolder,
+    *,
+    options: RunOptions,
+    model_ids: Sequence[str],
+    models: Sequence[Model] = (),
+    asks: bool = True,
 ) -> None:
-    """Write every result frame of a run anew from its rows and its journal; no model is called.
+    """Write every result frame of a run anew from its rows and its journal; only graders may call models.
 
     Calls that were planned and never finished become rows with status ``skipped``, error ``interrupted``, and the run
     is marked ``partial``. Doing it again gives the same files. Graders are called when all calls are in segments, for
@@ -38,7 +44,8 @@ def assemble(
         folder: The run's.
         options: Of the run.
         model_ids: Its models.
-        bridges: The way of graders to models; None: their ``ctx`` raises.
+        models: Those of its models that are at hand as objects; graders may call them.
+        asks: Whether graders that call models are called; else what they did not grade before stays without a score.
 
     Raises:
         UnknownNameError: A metric of the run is not registered in this process.
@@ -69,13 +76,16 @@ def assemble(
     folder.update_record(n_segments=segment + 1)
     graded = None
     if graders:
-        graded = grade_run(
-            folder, graders, rows=rows, n_segments=segment + 1, options=options, policy=policy, bridges=bridges
-        )
+        with bridging(folder, graders if asks else (), options=options, models=models) as bridges:
+            graded = grade_run(
+                folder, graders, rows=rows, n_segments=segment + 1, options=options, policy=policy, bridges=bridges,
+                asks=asks,
+            )  # fmt: skip
         _write_scores(folder, graded, n_segments=segment + 1, rows=own, policy=policy)
         folder.update_record(grader_metrics=graded.choices)
         rows = folder.read("rows")
     folder.write("grades", empty(GRADES) if graded is None else graded.grades)
+    folder.write("judge_calls", judge_calls(folder))
     # outcomes only: the texts of a large run would not fit
     outcomes = folder.scan("generations").select(*CALL_KEY, "status").collect(engine="in-memory")
     summary = summarise_tasks(

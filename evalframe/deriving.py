@@ -13,6 +13,7 @@ from evalframe.assembling import check_registered
 from evalframe.errors import RunFolderError
 from evalframe.generate.finished import from_generations
 from evalframe.generate.journal import Journal
+from evalframe.generate.judgejournal import JudgeJournal
 from evalframe.graders import graded_tasks, rows_without
 from evalframe.recording import digest, environment, now
 from evalframe.sandbox.launch import layers
@@ -75,6 +76,10 @@ def begin(
     outcomes = pl.concat(kept_of(parent.folder.kept()) for parent in parents)
     if outcomes.height:
         folder.keep_graded(outcomes.unique(GRADED.key, maintain_order=True).sort(GRADED.key))
+    for parent in parents:
+        if parent.folder.judges_path.is_file():
+            with JudgeJournal.open(folder.judges_path) as judges:
+                judges.take(parent.folder.judges_path)
     with Journal.open(folder.journal_path) as journal:
         for parent, place in zip(parents, places, strict=True):
             _copy_calls(parent.folder, journal, statuses=statuses, places=place)

@@ -13,66 +13,21 @@ from typing import Any
 import polars as pl
 
 from evalframe.assembling import assemble, check_registered
-from evalframe.errors import AdapterError, Fault, OptionError
-from evalframe.feasibility import model_faults
+from evalframe.calling import call_options, prices_of
+from evalframe.errors import AdapterError, OptionError
 from evalframe.generate import calls
-from evalframe.generate.cache import ResultCache, open_cache
+from evalframe.generate.cache import open_cache
 from evalframe.generate.journal import Journal
-from evalframe.generate.ledger import Ledger, paid, unpriced_faults
-from evalframe.generate.prices import Price, find_prices
-from evalframe.generate.threads import GenerateOptions, generate
+from evalframe.generate.ledger import Ledger, paid
+from evalframe.generate.threads import generate
 from evalframe.graders import graded_tasks, rows_without
+from evalframe.judging import ROLES
 from evalframe.manifest.generation import GenerationSettings
-from evalframe.models import Model, resolve_models, settings_of
+from evalframe.models import Model, resolve_models
 from evalframe.options import RunOptions
 from evalframe.recording import model_ids, now
 from evalframe.result import Run
 from evalframe.store import RunFolder
-
-
-def check_ready(
-    models: Sequence[Model], options: RunOptions, settings: GenerationSettings, *, known: Collection[str] = ()
-) -> None:
-    """Refuse, before anything is written or called, models that can not be called, and a cap that can not be kept.
-
-    Args:
-        models: Those that are to be called.
-        options, settings: Of the run.
-        known: Ids of models of the run that are not called now.
-
-    Raises:
-        OptionError: A key is missing, a setting that an API demands, an adapter's ``loglikelihood``; a price is none,
-            or not known where ``max_cost_usd`` needs it; every fault is named.
-        CacheError: The result cache can not be used.
-    """
-    faults = model_faults([model.adapter for model in models], options)
-    for model in models:
-        check = getattr(model.adapter, "check", None)
-        try:
-            if check is not None:
-                check(settings_of(model, settings).sent())
-        except AdapterError as error:
-            faults.append(Fault("", "not_ready", error.message))
-    prices = prices_of(models, options, settings, known=known)
-    if options.max_cost_usd is not None:
-        faults += unpriced_faults([model.adapter for model in models], prices=prices)
-    if faults:
-        raise OptionError.of(faults, what="models of the run")
-    if (cache := open_cache(options.cache, [model.adapter for model in models])) is not None:
-        cache.close()
-
-
-def prices_of(
-    models: Sequence[Model], options: RunOptions, settings: GenerationSettings, *, known: Collection[str] = ()
-) -> dict[str, Price]:
-    """Give the prices of models, as far as they are known: their own, the run's, the maintained list's."""
-    return find_prices(
-        [model.adapter for model in models],
-        given=options.prices,
-        own={model.adapter.model_id: model.prices for model in models if model.prices is not None},
-        known=known,
-        service_tiers={model.adapter.model_id: settings_of(model, settings).service_tier for model in models},
-    )
 
 
 def execute(
@@ -101,7 +56,7 @@ def execute(
             if models:  # a run may have no call left to make
                 _make_calls(folder, models, options, settings, stop=stop)
         except KeyboardInterrupt as interrupt:
-            assemble(folder, options=options, model_ids=names)
+            assemble(folder, options=options, model_ids=names, asks=False)
             how = f"the run is partial; it goes on with: {how_to_resume(folder, folder.record())}"
             if in_notebook():
                 warnings.warn(f"interrupted: {how}", PartialRunWarning, stacklevel=4)
@@ -111,7 +66,8 @@ def execute(
         finally:
             spent = folder.record()["wall_seconds"] + time.perf_counter() - started
             folder.update_record(wall_seconds=round(spent, 3), ended_at=now())
-        assemble(folder, options=options, model_ids=names)
+        stopped = stop is not None and stop.is_set()
+        assemble(folder, options=options, model_ids=names, models=models, asks=not stopped)
     return Run(folder)
 
 
@@ -137,7 +93,9 @@ def _make_calls(
     stop: threading.Event | None,
 ) -> None:
     adapters = [model.adapter for model in models]
-    prices = prices_of(models, options, settings, known=model_ids(folder.record()))
+    record = folder.record()
+    judges = [name for role in ROLES if (name := record.get(role)) is not None]
+    prices = prices_of(models, options, settings, known=[*model_ids(record), *judges])
     with ExitStack() as stack:
         journal = stack.enter_context(Journal.open(folder.journal_path))
         cache = open_cache(options.cache, adapters)
@@ -164,44 +122,6 @@ def _make_calls(
     if not options.progress:  # else it was said when it happened
         for message in summary.given_up.values():
             warnings.warn(message, GivenUpWarning, stacklevel=5)
-
-
-def call_options(
-    models: Sequence[Model],
-    options: RunOptions,
-    settings: GenerationSettings,
-    *,
-    cache: ResultCache | None,
-    stop: threading.Event | None,
-) -> GenerateOptions:
-    """Say how the calls of a run are made, each model's own settings before the run's."""
-    own = {}
-    for model in models:
-        its = settings_of(model, settings)
-        own[model.adapter.model_id] = {
-            "generation": its.sent(),
-            "timeout_seconds": its.timeout_seconds,
-            "max_retries": its.max_retries,
-            "max_empty_retries": its.max_empty_retries,
-            "requests_per_minute": model.requests_per_minute or options.requests_per_minute,
-            "tokens_per_minute": model.tokens_per_minute or options.tokens_per_minute,
-        }
-    return GenerateOptions(
-        concurrency=options.concurrency,
-        parallel=options.parallel,
-        repeats=options.repeats,
-        own=own,
-        max_rate_limit_wait_seconds=options.max_rate_limit_wait_seconds,
-        preflight=options.preflight,
-        request_type=options.request_type,
-        loglikelihood_norm=options.loglikelihood_norm,
-        cache=cache,
-        refresh=options.cache == "refresh",
-        reasoning_tags=tuple(options.reasoning_tags),
-        limits=options.limits,
-        progress=options.progress,
-        stop=stop,
-    )
 
 
 def how_to_resume(folder: RunFolder, record: Mapping[str, Any]) -> str:

@@ -10,9 +10,10 @@ from typing import Any
 import polars as pl
 
 from evalframe.advice import warn_of_left_out, warn_of_repeats, warn_of_unused
+from evalframe.calling import check_ready
 from evalframe.deriving import begin
 from evalframe.errors import Fault, OptionError
-from evalframe.execution import check_ready, execute, models_again
+from evalframe.execution import execute, models_again
 from evalframe.feasibility import check_feasible
 from evalframe.generate.calls import repeats_of
 from evalframe.manifest.generation import parse_generation

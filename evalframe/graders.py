@@ -106,10 +106,12 @@ def grade_run(
     options: RunOptions,
     policy: Policy,
     bridges: Bridges | None = None,
+    asks: bool = True,
 ) -> Graded:
     """Call the graders of a run for the calls in its segments, and say what came of it.
 
-    What was graded before, in this run or in one that it comes from, is not graded again.
+    What was graded before, in this run or in one that it comes from, is not graded again. Without ``asks`` graders that
+    may call models are not called, and what they did not grade before has no score until the run is resumed.
     """
     found: dict[str, TaskGrades] = {}
     n_calls = int(_calls_of(folder, [grader.task_id for grader in graders]))
@@ -120,6 +122,7 @@ def grade_run(
                 found[grader.task_id] = grade_task(
                     grader, _segments(folder, grader.task_id, n_segments), rows=its_rows, known=known, policy=policy,
                     n_workers=_n_workers(grader, options, bridges), bridges=bridges, done=stage.step,
+                    calls=asks or grader.grader.model_access == "none",
                 )  # fmt: skip
             _warn(grader, found[grader.task_id])
     said = list(found.values())

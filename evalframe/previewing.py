@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from evalframe.adapters import Sending
+from evalframe.calling import prices_of
 from evalframe.datasource import find_source
 from evalframe.errors import Fault, OptionError
 from evalframe.estimating import estimates, tokens_of
-from evalframe.execution import prices_of
 from evalframe.feasibility import check_feasible
 from evalframe.generate.calls import repeats_of
 from evalframe.generate.ledger import unpriced_faults

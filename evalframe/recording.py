@@ -11,6 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from evalframe import __version__
+from evalframe.adapters import NOTHING
 from evalframe.errors import RunFolderError, VersionMismatch
 from evalframe.generate.journal import Journal
 from evalframe.limits import Limits
@@ -83,16 +84,17 @@ def begin_run(
     settings: GenerationSettings,
     models: Sequence[Model],
     notes: Sequence[str] = (),
+    judges: Mapping[str, str | None] = NOTHING,
 ) -> RunFolder:
     """Make the folder of a new run, with all in it that is known before the first call.
 
-    ``notes`` are what a reader of its figures must know.
+    ``notes`` are what a reader of its figures must know, ``judges`` the ids of the models that graders call.
     """
     folder = new_folder(options.out)
     Journal.open(folder.journal_path).close()  # from here on its absence is a loss, and never silently mended
     folder.write("rows", plan.rows)
     folder.write_manifest(plan.manifest)
-    record = new_record(plan, kind=kind, options=options, settings=settings, models=models)
+    record = {**new_record(plan, kind=kind, options=options, settings=settings, models=models), **judges}
     if notes:
         record["notes"] = list(notes)
     folder.write_record({**record, "run_id": run_id_of(folder), "rows_digest": digest(folder)})

@@ -13,11 +13,11 @@ import polars as pl
 
 from evalframe import calibrating, export, pairs, passing, slicing, spending, standings
 from evalframe.errors import UnknownNameError
-from evalframe.frames import Noted, empty, listed
+from evalframe.frames import Noted, listed
 from evalframe.groups import By
 from evalframe.joining import join_samples, scan_samples
 from evalframe.registry import suggestion
-from evalframe.schemas import CALL_KEY, JUDGE_CALLS
+from evalframe.schemas import CALL_KEY
 from evalframe.store import STORED, RunFolder
 
 Out = str | os.PathLike[str] | bool | None
@@ -81,8 +81,8 @@ class Run:
 
     @cached_property
     def judge_calls(self) -> pl.DataFrame:
-        """JUDGE_CALLS: calls that graders made; empty in this version."""
-        return empty(JUDGE_CALLS)
+        """JUDGE_CALLS: the calls that graders made; empty where none did."""
+        return self.folder.read("judge_calls")
 
     @cached_property
     def samples(self) -> pl.DataFrame:

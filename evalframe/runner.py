@@ -9,11 +9,13 @@ from typing import Any
 
 from evalframe.advice import target_notes, warn_of, warn_of_files, warn_of_left_out, warn_of_repeats, warn_of_unused
 from evalframe.assembling import assemble, check_sandbox, sandbox_policy
+from evalframe.calling import check_ready
 from evalframe.datasource import find_source
 from evalframe.errors import RunFolderError
-from evalframe.execution import check_ready, execute, models_again, reopen_given_up, unfinished
+from evalframe.execution import execute, models_again, reopen_given_up, unfinished
 from evalframe.feasibility import check_feasible
 from evalframe.graders import check_graders, graded_tasks, rows_without, task_graders
+from evalframe.judging import check_judges, hand_in, ids_of, judges_of
 from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
@@ -89,8 +91,10 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     graded = graded_tasks(plan.manifest)
     check_sandbox(plan.rows, options=settled, graded=graded)
     unfit = check_feasible(plan.rows, [model.adapter for model in resolved], settled)
-    check_ready(resolved, settled, settings)
+    judges = judges_of(settled, resolved)
+    check_ready(resolved, settled, settings, known=[name for name in ids_of(judges).values() if name is not None])
     graders = task_graders(plan.manifest, plan.rows, record={"graders": plan.graders})
+    check_judges(judges, graders, options=settled, settings=settings, models=resolved)
     check_graders(graders, policy=sandbox_policy(settled))
     warn_of_repeats(settled, settings)
     warn_of_left_out(resolved, settings)
@@ -100,7 +104,9 @@ def _run(source: Any, models: Any, options: dict[str, Any], *, stop: threading.E
     warn_of(notes)
 
     kind = "tasks" if isinstance(found, TaskSource) else "suite"
-    folder = begin_run(plan, kind=kind, options=settled, settings=settings, models=resolved, notes=notes)
+    folder = begin_run(
+        plan, kind=kind, options=settled, settings=settings, models=resolved, notes=notes, judges=ids_of(judges)
+    )
     return execute(folder, resolved, settled, settings, stop=stop)
 
 
@@ -129,7 +135,8 @@ def resume(
     folder = RunFolder(Path(path).resolve())
     record = folder.record()
     changed = {} if max_cost_usd is None else {"max_cost_usd": max_cost_usd}
-    options = RunOptions.recall({**record["options"], **changed, "progress": progress})
+    recalled = RunOptions.recall({**record["options"], **changed, "progress": progress})
+    options, models = hand_in(recalled, models)
     if record.get("exported"):
         raise RunFolderError(f"{folder.path} is an export without the journal of calls; resume the run's own folder")
     check_unchanged(folder, record, options)
@@ -157,5 +164,6 @@ def load(path: str | os.PathLike[str]) -> Run:
     record = folder.record()
     if record["status"] == "running":
         with folder.locked():
-            assemble(folder, options=RunOptions.recall(record["options"]), model_ids=model_ids(record))
+            options = RunOptions.recall(record["options"])
+            assemble(folder, options=options, model_ids=model_ids(record), asks=False)  # to open a run costs nothing
     return Run(folder)

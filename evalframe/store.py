@@ -28,7 +28,10 @@ FORMAT_VERSION = 1
 _AGAIN = "evalframe resume writes what follows from the journal again"
 # frames that are written in segments, each a file; all segments of one run have the same bounds
 SEGMENTED = {"generations": schemas.GENERATIONS, "answers": schemas.ANSWERS, "scores": schemas.SCORES}
-WHOLE = {"rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS}
+WHOLE = {
+    "rows": schemas.ROWS, "grades": schemas.GRADES, "task_metrics": schemas.TASK_METRICS,
+    "judge_calls": schemas.JUDGE_CALLS,
+}  # fmt: skip
 STORED = {**SEGMENTED, **WHOLE}
 KEPT = "graded"  # outcomes of graders: segments of their own, which no assembly removes
 # what a run, its export and the demonstration write: by these names alone files are removed

@@ -46,11 +46,22 @@ Confidence = Annotated[
     str | None,
     typer.Option(help="adapter, logprobs, agreement, or JSON with pattern and scale.", metavar="WORD"),
 ]
+JudgeModel = Annotated[
+    str | None, typer.Option(help="What ctx.responses_create of graders calls: as --model.", metavar="MODEL")
+]
+EmbeddingModel = Annotated[
+    str | None, typer.Option(help="What ctx.embeddings_create of graders calls: as --model.", metavar="MODEL")
+]
 
 
 def models_of(given: Sequence[str]) -> list[Any]:
     """Read ``--model``: names, or JSON objects that hold one."""
     return [json_or_text(one, "--model") for one in given]
+
+
+def model_of(text: str | None, option: str) -> Any:
+    """Read the option of one model: a name, or a JSON object that holds one."""
+    return None if text is None else json_or_text(text, option)
 
 
 def confidence_of(text: str | None) -> Any:

@@ -56,6 +56,8 @@ def run(
     request_type: calling.RequestType = "generate",
     loglikelihood_norm: calling.LoglikelihoodNorm = None,
     confidence: calling.Confidence = None,
+    judge_model: calling.JudgeModel = None,
+    embedding_model: calling.EmbeddingModel = None,
     metadata: Annotated[
         list[str] | None, typer.Option("--metadata", help="Kept in run.json; repeatable.", metavar="KEY=VALUE")
     ] = None,
@@ -96,6 +98,8 @@ def run(
             "request_type": request_type,
             "loglikelihood_norm": loglikelihood_norm,
             "confidence": calling.confidence_of(confidence),
+            "judge_model": calling.model_of(judge_model, "--judge-model"),
+            "embedding_model": calling.model_of(embedding_model, "--embedding-model"),
             "metadata": given.pairs_of(metadata, "--metadata", example="KEY=VALUE, as in commit=3f2a"),
             "progress": progress,
         }

@@ -25,14 +25,11 @@ from evalframe.generate.ledger import Ledger
 from evalframe.generate.memory import Memory
 from evalframe.generate.progress import Progress
 from evalframe.manifest.generation import GenerationSettings, parse_generation
+from evalframe.sandbox.foreign import BridgeError
 
 _TURNS = ("user",)
 _SYSTEM = ("system", "developer")
 WAIT_SECONDS = 0.2
-
-
-class BridgeError(EvalframeError, RuntimeError):
-    """A call of a grader was not made, or failed: raised inside the grader with this message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,12 @@ from evalframe.grading.framing import TaskGrades, framed
 from evalframe.grading.samples import CallKey, digest_of, graded_samples, seed_of
 from evalframe.grading.verdicts import BatchVerdict, read_batch, read_outcome
 from evalframe.manifest.records import Grader, MetricChoice
-from evalframe.sandbox.foreign import Bridge, Call, ForeignSource, Outcome
+from evalframe.sandbox.foreign import Bridge, Call, ForeignSource, Outcome, Raised
 from evalframe.sandbox.functions import FunctionPool
 from evalframe.sandbox.policy import DEFAULT_POLICY, Policy
 from evalframe.schemas import ANSWERS, GENERATIONS, ROWS
 
+NOT_CALLED = Raised("NotGraded", "the run was stopped before its graders asked their models; resume it")
 Segment = tuple[pl.DataFrame, pl.DataFrame]  # generations and answers of the same calls
 Bridges = Callable[[str, str, int, int], Bridge]
 
@@ -102,6 +103,7 @@ def grade_task(
     n_workers: int = 1,
     bridges: Bridges | None = None,
     done: Callable[[int], None] = lambda n_calls: None,
+    calls: bool = True,
 ) -> TaskGrades:
     """Call the grader of a task for each completed call, or each batch of them, and read what it gives.
 
@@ -122,6 +124,7 @@ def grade_task(
         bridges: Gives the way to models for each call that is graded, by its key, of a batch its first; None: ``ctx``
             raises. Also without it for a grader without ``model_access``.
         done: Told of calls that are graded.
+        calls: False calls nothing: what is not known has no score, and is not kept.
 
     Nulls: no completed call is no call of the grader.
 
@@ -146,12 +149,15 @@ def grade_task(
                 done(len(members))
 
     missing = asked()
-    if (first := next(missing, None)) is not None:
+    if not calls:
+        for entry, _ in missing:
+            entry.outcome = NOT_CALLED
+    elif (first := next(missing, None)) is not None:
         with grader.pool(policy=policy, n_workers=n_workers) as pool:
             _, n_arguments = pool.signature()
             waiting: list[_Entry] = []
-            calls = _calls(chain([first], missing), grader, n_arguments, bridges, waiting)
-            for place, outcome in enumerate(pool.map(calls)):
+            made = _calls(chain([first], missing), grader, n_arguments, bridges, waiting)
+            for place, outcome in enumerate(pool.map(made)):
                 entry = waiting[place]
                 entry.outcome = outcome
                 known.add(entry.digest, outcome, of=entry.members[0])

@@ -13,7 +13,7 @@ import pytest
 from evalframe.adapters import CallFailed, Generation
 from evalframe.adapters.callables import from_callable
 from evalframe.frames import check
-from evalframe.generate.bridge import BridgeError, JudgeModel, Switchboard
+from evalframe.generate.bridge import JudgeModel, Switchboard
 from evalframe.generate.judgejournal import JudgeJournal
 from evalframe.generate.ledger import Ledger
 from evalframe.generate.outcomes import Notes
@@ -22,6 +22,7 @@ from evalframe.generate.progress import Progress
 from evalframe.generate.settings import GenerateOptions
 from evalframe.generate.threads import caller_of
 from evalframe.manifest.generation import parse_generation
+from evalframe.sandbox.foreign import BridgeError
 from evalframe.schemas import JUDGE_CALLS
 
 SAMPLE = ("m", "t", 3, 0)
