@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from evalframe import prompts
-from evalframe.assembling import assemble, check_sandbox
-from evalframe.choosing import EXTRACT_FORMS, METRIC_FORMS, extraction_of, metrics_of
+from evalframe.assembling import assemble, check_sandbox, sandbox_policy
+from evalframe.choosing import EXTRACT_FORMS, METRIC_FORMS, extraction_of, graders_by_task, metrics_of
 from evalframe.data.columns import records_of
 from evalframe.data.files import NO_FILES, FileStore
 from evalframe.deriving import begin
-from evalframe.errors import DatasetError, Fault, ManifestError, NotBuiltError, OptionError
+from evalframe.errors import DatasetError, Fault, ManifestError, OptionError
 from evalframe.feasibility import agreement_faults
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_by_task
+from evalframe.graders import check_graders, graded_tasks, task_graders
+from evalframe.inlining import with_sources
 from evalframe.jsontext import clean, dumps, loads
 from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.version import WHOLE_TASK, differing_parts, file_ids, suite_version
@@ -35,6 +37,7 @@ from evalframe.versions import Part, differing_rows, of_samples, part_notes, ref
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 ByTask = dict[str, Any]
 
@@ -71,7 +74,9 @@ def rescore(
             lacks are left out.
         extract: An extraction for all tasks (a type, a config), or a mapping of task id to one.
         metrics: A list of metrics for all tasks, or a mapping of task id to one.
-        graders: Not built yet.
+        graders: A grader for all tasks (a .py file, Python text, an entry of a manifest), or a mapping of task id to
+            one, or to None for none. A task that had no grader is scored by the new one's ``metric_id``, where
+            ``metrics`` names nothing else.
         confidence: Where confidences come from, as in a run; ``"adapter"``: from the adapter again. None: as before.
         files: ``file_id`` to path, for the manifest. A file that is not found counts as the one that the run read
             under the same id.
@@ -85,13 +90,11 @@ def rescore(
         VersionMismatch: The manifest has another data set, preprocessor, prompt or other few-shot examples, or a task
             that the run has not; or other choices, where the replies are choices. Each is named.
         OptionError, ManifestError: What was given is wrong; every fault is named.
-        NotBuiltError: ``graders``.
+        SandboxError: A grader does not load, or may not run here.
         RunFolderError: The run is being written now, or the new folder holds something already.
     """
-    if graders is not None:
-        raise NotBuiltError("Python graders are not run yet; score by metrics=, or register one with evalframe.metric")
-    if all(given is None for given in (manifest, extract, metrics, confidence)):
-        raise OptionError("rescore changes nothing: give manifest=, extract=, metrics= or confidence=")
+    if all(given is None for given in (manifest, extract, metrics, graders, confidence)):
+        raise OptionError("rescore changes nothing: give manifest=, extract=, metrics=, graders= or confidence=")
     recalled = RunOptions.recall(run.record["options"])
     options = dataclasses.replace(
         recalled,
@@ -105,17 +108,22 @@ def rescore(
     task_ids = run.rows["task_id"].unique().sort().to_list()
     extractions, of_extract = _by_task(extract, task_ids, "extract", options)
     choices, of_metrics = _by_task(metrics, task_ids, "metrics", options)
-    if faults := [*faults, *of_extract, *of_metrics]:
+    given, files_of_graders, of_graders = graders_by_task(graders, task_ids)
+    options = dataclasses.replace(options, files={**files, **files_of_graders})
+    if faults := [*faults, *of_extract, *of_metrics, *of_graders]:
         raise OptionError.of(faults, what="rescore")
     if run.record["kind"] == "suite":
-        definition = _of_suite(run, manifest, extractions, choices, options)
-    elif manifest is not None:
-        raise OptionError("this run is one of a task file, which has no manifest; give extract= or metrics=")
+        definition = _of_suite(run, manifest, extractions, choices, given, options)
+    elif manifest is not None or given:
+        what = "manifest" if manifest is not None else "graders"
+        raise OptionError(f"this run is one of a task file, which has no {what}; give extract= or metrics=")
     else:
         definition = _of_tasks(run, extractions, choices)
     if faults := code_faults(definition.rows, limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
-    check_sandbox(definition.rows, options=options)
+    check_sandbox(definition.rows, options=options, graded=graded_tasks(definition.manifest))
+    graders_now = task_graders(definition.manifest, definition.rows, record=definition.changes)
+    check_graders(graders_now, policy=sandbox_policy(options))
     return _scored(run, definition, options)
 
 
@@ -185,17 +193,27 @@ def _whole_entries(entries: list[dict[str, Any]], at: str, options: RunOptions) 
     return [choice.model_dump(exclude_none=True) for choice in suite.tasks[0].metrics], []
 
 
-def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, options: RunOptions) -> _Definition:
+def _of_suite(
+    run: Run, manifest: Any, extractions: ByTask, choices: ByTask, graders: ByTask, options: RunOptions
+) -> _Definition:
     suite = recorded_suite(run.folder, limits=options.limits)
+    folder: Path | None = None
     hashes = dict(run.record["content_hashes"])  # without a manifest no data is looked at
     if manifest is not None:
         source = read_source(manifest, limits=options.limits)
         if not isinstance(source, SuiteSource):
             raise OptionError("manifest= is a task file; give a suite manifest")
-        suite = source.suite
-        hashes = _hashes(suite, hashes, FileStore(files=options.files, folder=source.folder))
-    suite = _with_choices(suite, extractions, choices, options)
+        suite, folder = source.suite, source.folder
+    suite = _with_choices(suite, extractions, choices, graders, options)
     check_built(suite)
+    files = FileStore(files=options.files, folder=folder)
+    suite, told = with_sources(suite, files, limits=options.limits, known=_own_texts(run))
+    if manifest is not None:
+        hashes = _hashes(suite, hashes, files)
+    else:  # a grader that stays is called as it was
+        told |= {
+            task: one for task, one in run.record.get("graders", {}).items() if task in told.keys() - graders.keys()
+        }
     version = suite_version(suite, content_hashes=hashes)
     there = run_parts(run)
     # tasks of its suite that the run was not asked for (task_ids) are not scored, whatever the manifest says of them
@@ -211,7 +229,7 @@ def _of_suite(run: Run, manifest: Any, extractions: ByTask, choices: ByTask, opt
     parts = [_task_rows(by_task[task.id,], task, options, again=manifest is not None) for task in scored]
     rows = pl.concat(parts, how="diagonal").sort("task_id", "sample_index")
     notes = [f"the manifest has no task {listed(lacking)}: left out"] if lacking else []
-    changes = {"version": version.version, "parts": version.parts, "content_hashes": hashes}
+    changes = {"version": version.version, "parts": version.parts, "content_hashes": hashes, "graders": told}
     return _Definition(check(rows, ROWS), suite.to_manifest(), changes, differing, notes)
 
 
@@ -229,13 +247,24 @@ def _refuse_other_samples(
     )
 
 
-def _with_choices(suite: Suite, extractions: ByTask, choices: ByTask, options: RunOptions) -> Suite:
+def _own_texts(run: Run) -> dict[str, str]:
+    """Give the texts of the graders that the run has from files, by file id."""
+    told = run.record.get("graders", {})
+    texts = {task["id"]: task["grader"]["source"] for task in run.folder.manifest()["tasks"] if task.get("grader")}
+    return {one["file_id"]: texts[task] for task, one in told.items() if "file_id" in one and task in texts}
+
+
+def _with_choices(suite: Suite, extractions: ByTask, choices: ByTask, graders: ByTask, options: RunOptions) -> Suite:
     manifest = suite.to_manifest()
     for task in manifest["tasks"]:
         if task["id"] in extractions:
             task["output_extraction"] = extractions[task["id"]]
         if task["id"] in choices:
             task["metrics"] = choices[task["id"]]
+        if task["id"] in graders:
+            if "grader" not in task and task["id"] not in choices:
+                task["metrics"] = []  # those were of built-in metrics, which the grader need not return
+            task["grader"] = graders[task["id"]]
     names = {choice["id"] for task in manifest["tasks"] for choice in task["metrics"]}  # each was looked up before
     return parse_suite(manifest, where="the suite with what was given", limits=options.limits, metric_names=names)
 

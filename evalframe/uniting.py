@@ -13,6 +13,7 @@ from evalframe.deriving import begin
 from evalframe.errors import OptionError
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_of
+from evalframe.graders import graded_tasks
 from evalframe.manifest.suite import parse_suite
 from evalframe.manifest.version import suite_version
 from evalframe.options import RunOptions
@@ -78,11 +79,11 @@ def concat(
     options = RunOptions.recall(
         {**first.record["options"], "repeats": _most_repeats(runs), "allow_unsandboxed": allowed, "out": out}
     )
-    check_sandbox(rows, options=options)
     models = {entry["model_id"]: entry for run in runs for entry in run.record["models"]}
     if len(models) > options.limits.models:
         raise OptionError(f"{len(models)} models; at most {options.limits.models} in one run")
     source = _united_source(runs, rows, models=list(models.values()), options=options)
+    check_sandbox(rows, options=options, graded=graded_tasks(source["manifest"]))
     notes = [*told, *_origin_notes(runs, parts), *_setting_notes(runs)]
     folder = begin(runs, how="concat", rows=rows, **source, notes=notes, places=places, out=out)
     with folder.locked():
@@ -174,6 +175,8 @@ def _united_source(
     names = {choice["id"] for task in tasks.values() for choice in task["metrics"]}  # the runs had them
     suite = parse_suite(manifest, limits=options.limits, metric_names=names)
     version = suite_version(suite, content_hashes=hashes)
+    graders = [run.record.get("graders", {}) for run in reversed(runs)]
+    changes["graders"] = {task: one for told in graders for task, one in told.items()}
     changes |= {"version": version.version, "parts": version.parts, "content_hashes": hashes}
     return {"manifest": manifest, "changes": changes}
 

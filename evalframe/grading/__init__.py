@@ -68,7 +68,7 @@ class TaskGrader:
         """Give its workers; they start with the first call."""
         functions = ("grade_batch",) if self.is_batch else ("grade",)
         source = ForeignSource(
-            source=self.grader.source or "", name=self.name, functions=functions, files=self.files
+            source=self.grader.source or "", name=self.name, functions=functions, files=self.files, allow_nan=True
         )  # fmt: skip
         return FunctionPool(source, policy=policy, n_workers=n_workers)
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalframe.headlines import registered
 from evalframe.jsontext import clean
+from evalframe.registry import METRICS
 from evalframe.sandbox.foreign import Broken, Outcome, Raised, Returned, TimedOut
 
 Error = tuple[str, str]  # type and message
@@ -143,8 +143,8 @@ def _wrong(name: str, value: Any) -> str | None:
         return "more than a float can hold"
     if not math.isfinite(number):
         return "no finite number; return one, or raise an error that says why there is none"
-    if (metric := registered(name)) is not None and not metric.range[0] <= number <= metric.range[1]:
-        low, high = metric.range
+    low, high = METRICS.get(name).range if name in METRICS else (-math.inf, math.inf)
+    if not low <= number <= high:
         return f"out of the range of the metric {name!r}, {low:g} to {high:g}; give a metric of your own another id"
     return None
 

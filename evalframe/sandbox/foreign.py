@@ -27,12 +27,14 @@ class ForeignSource:
         source: Python.
         name: What tracebacks call it: ``tasks[3].grader.source``, ``grader.py``.
         functions: One of these must be defined; the first that is counts.
+        allow_nan: NaN and infinities in what it returns arrive as they are; else such a call is ``Broken``.
         files: ``file_id`` to path: the code may read them; in the process ``EVALFRAME_FILES`` is a JSON object of them.
     """
 
     source: str
     name: str
     functions: tuple[str, ...]
+    allow_nan: bool = False
     files: Mapping[str, Path] = field(default_factory=dict)
 
 

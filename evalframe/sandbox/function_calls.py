@@ -41,6 +41,7 @@ class Functions:
         self._channel = channel
         self._source, self._name, self._wanted = told["source"], told["name"], told["functions"]
         self._most_bytes: int = told["returned_bytes"]
+        self._allow_nan: bool = told["allow_nan"]
         self._code: types.CodeType | None = None
         self.function: Any = None
         self.function_name = ""
@@ -122,7 +123,7 @@ class Functions:
 
     def _tell(self, number: int, value: Any, printed: str) -> None:
         try:
-            text = as_json(value)
+            text = as_json(value, allow_nan=self._allow_nan)
         except MemoryError:
             self._channel.send(["broken", number, "out of memory", True])
             return

@@ -20,15 +20,16 @@ class NotPlain(Exception):
     """A value is no plain JSON; the message says what in it, and where."""
 
 
-def as_json(value: Any) -> str:
+def as_json(value: Any, *, allow_nan: bool = False) -> str:
     """Give a value as JSON in ASCII; numbers of numpy are numbers.
 
     Raises:
-        NotPlain: NaN, an infinity, a type that JSON does not have, a value that holds itself or is nested too deeply.
+        NotPlain: NaN or an infinity where they are not allowed, a type that JSON does not have, a value that holds
+            itself or is nested too deeply.
         MemoryError: There is not enough.
     """
     try:
-        return _dumps(value, allow_nan=False, default=_number)
+        return _dumps(value, allow_nan=allow_nan, default=_number)
     except MemoryError:
         raise
     except BaseException as error:

@@ -44,7 +44,7 @@ class Lane:
         self._asked = self._unanswered = 0
         self._left = 0.0
         told = {"source": source.source, "name": source.name, "functions": list(source.functions),
-                "returned_bytes": returned_bytes}  # fmt: skip
+                "returned_bytes": returned_bytes, "allow_nan": source.allow_nan}  # fmt: skip
         process.send(json.dumps(["load", told]))
 
     @property

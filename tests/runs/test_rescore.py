@@ -14,7 +14,7 @@ import pytest
 
 import evalframe as ef
 from evalframe.adapters import Generation
-from evalframe.errors import DatasetError, NotBuiltError, OptionError, RunFolderError, SandboxError, VersionMismatch
+from evalframe.errors import DatasetError, OptionError, RunFolderError, SandboxError, VersionMismatch
 from evalframe.generate.journal import Journal
 from evalframe.runner import load
 
@@ -236,7 +236,7 @@ def test_an_own_metric_is_named_by_itself(run: ef.Run) -> None:
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({}, OptionError, "give manifest=, extract=, metrics= or confidence="),
+        ({}, OptionError, "give manifest=, extract=, metrics=, graders= or confidence="),
         ({"extract": "numbr"}, OptionError, "extract: there is no extraction 'numbr' -> did you mean 'number'"),
         ({"extract": 3}, OptionError, "extract: 3 is no extraction -> give a type"),
         ({"extract": {"type": "regex", "pattern": "("}}, OptionError, "extract.pattern: does not compile"),
@@ -244,7 +244,9 @@ def test_an_own_metric_is_named_by_itself(run: ef.Run) -> None:
         ({"metrics": ["exact"]}, OptionError, r"metrics\[0\]: there is no metric 'exact' -> did you mean"),
         ({"metrics": []}, OptionError, "metrics: the list is empty -> give metric ids"),
         ({"metrics": [3]}, OptionError, r"metrics\[0\]: 3 is no metric"),
-        ({"graders": {}}, NotBuiltError, "graders are not run yet"),
+        ({"graders": {"sum": "def grade(sample, item): return 1"}}, OptionError, "no task 'sum' -> did you mean"),
+        ({"graders": 3}, OptionError, "graders: 3 is no grader -> give a .py file"),
+        ({"graders": "none.py"}, OptionError, "graders: there is no file 'none.py'"),
         ({"metrics": ["code_exec"]}, SandboxError, "allow_unsandboxed=True"),
     ],
 )  # fmt: skip
