@@ -23,7 +23,8 @@ from .function_values import NotPlain, Printed, as_json, described, message_of
 
 MODULE_NAME = "foreign"
 ANY_NUMBER = 255  # of positional arguments
-_text_as_json = json.encoder.encode_basestring_ascii  # bound now: foreign code may put another in its place
+# bound now: foreign code may put others in their places
+_text_as_json, _getpid, _exit = json.encoder.encode_basestring_ascii, os.getpid, os._exit
 
 
 class Unfit(Exception):
@@ -46,6 +47,7 @@ class Functions:
         self.function: Any = None
         self.function_name = ""
         self._by_keyword = False
+        self._process = os.getpid()
 
     def _compiled(self) -> types.CodeType:
         if "random" in self._source:
@@ -98,15 +100,17 @@ class Functions:
             for name, parameter in parameters.items()
         )
 
-    def run(self, number: int, arguments: list[Any], told: Mapping[str, Any]) -> None:
+    def run(
+        self, number: int, arguments: list[Any], seed: int, with_context: bool, bridged: bool, max_model_calls: int
+    ) -> None:
         """Call the function and tell what came of it."""
         printed = Printed()
         sys.stdout = printed
-        _seed(told["seed"])
-        context = Context(self._channel, number, bridged=told["bridged"], max_model_calls=told["max_model_calls"])
+        _seed(seed)
+        context = Context(self._channel, number, bridged=bridged, max_model_calls=max_model_calls)
         try:
             try:
-                if not told["with_context"]:
+                if not with_context:
                     value = self.function(*arguments)
                 elif self._by_keyword:
                     value = self.function(*arguments, ctx=context)
@@ -114,6 +118,8 @@ class Functions:
                     value = self.function(*arguments, context)
             finally:
                 context._end()
+                if _getpid() != self._process:  # it has forked
+                    _exit(0)
         except MemoryError:
             self._channel.send(["broken", number, "out of memory", True])
         except BaseException as error:
@@ -138,8 +144,9 @@ class Functions:
 
 
 def _seed(seed: int) -> None:
-    for name in ("random", "numpy.random"):
-        if seeding := getattr(sys.modules.get(name), "seed", None):
+    numpy = sys.modules.get("numpy")  # it loads its part random only when that is asked for
+    for module in (sys.modules.get("random"), getattr(numpy, "random", None)):
+        if seeding := getattr(module, "seed", None):
             seeding(seed % 2**32)
 
 
@@ -170,15 +177,15 @@ def serve(channel: Channel, folder: str) -> None:
     channel.send(["ready", functions.function_name, functions.takes()])
     fresh = True
     while (told := channel.call()) is not None:
-        _, number, arguments, settings = told
-        if settings["begins"] and not fresh:
+        _, number, arguments, (begins, tells, *settings) = told
+        if begins and not fresh:
             clean(folder)
             if not _loads(channel, functions):
                 return
-        if settings["tells"]:
+        if tells:
             channel.send(["began", number])
         fresh = False
-        functions.run(number, arguments, settings)
+        functions.run(number, arguments, *settings)
 
 
 def _loads(channel: Channel, functions: Functions) -> bool:

@@ -14,9 +14,8 @@ import sysconfig
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NoReturn
 
-from evalframe.sandbox.protocol import MessageBuffer, ProtocolError
 from evalframe.sandbox.scratch import scratch_folder
 
 _WORKER = Path(__file__).with_name("function_worker.py")
@@ -27,18 +26,29 @@ _PIECE = 256 * 1024
 _SLACK_BYTES = 1024 * 1024  # of a message around the returned value: what was printed
 
 
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_HEAD_BYTES = 4
+
+
 class FunctionProcess:
     """A process of foreign code behind a keeper of its own.
 
     Attributes:
         layers: Which walls hold in it, once it is up.
+        state: Whether it ``talks``, has ``ended`` or closed its channel, or sent what is no message (``faulty``).
     """
 
     def __init__(
         self, *, files: Mapping[str, Path], paths: Sequence[str], rlimits: Mapping[str, int], returned_bytes: int
     ) -> None:
         self._open = contextlib.ExitStack()
-        self._messages = MessageBuffer(max_bytes=max(returned_bytes + _SLACK_BYTES, 32 * 1024 * 1024))
+        self._most_bytes = max(returned_bytes + _SLACK_BYTES, 32 * 1024 * 1024)
+        self._arrived = bytearray()
+        self.state: Literal["talks", "ended", "faulty"] = "talks"
         self._waiting = bytearray()
         self.layers: dict[str, bool] = {}
         try:
@@ -56,8 +66,8 @@ class FunctionProcess:
         named = {file_id: str(Path(path).resolve()) for file_id, path in files.items()}
         settings = {
             "rules": {
-                "read": [*named.values(), *paths], "write": [folder], "rlimits": dict(rlimits), "processes": False,
-                "network": False,
+                "read": [*named.values(), *paths, str(_WORKER.parent)], "write": [folder], "rlimits": dict(rlimits),
+                "processes": False, "network": False,
             },
             "paths": list(paths), "folder": folder,
         }  # fmt: skip
@@ -79,15 +89,15 @@ class FunctionProcess:
     def has_more_to_send(self) -> bool:
         return bool(self._waiting)
 
-    def send(self, text: str) -> None:
-        """Send one message of JSON in ASCII; what does not fit now is sent by ``flush``."""
+    def post(self, text: str) -> None:
+        """Put one message of JSON in ASCII on its way; ``flush`` sends it."""
         if self.control.fileno() < 0:
             return  # it was ended: an answer came too late
         body = text.encode("ascii")
         self._waiting += len(body).to_bytes(4, "big") + body
-        self.flush()
 
     def flush(self) -> None:
+        """Send what fits."""
         while self._waiting:
             try:
                 sent = self.control.send(memoryview(self._waiting)[:_PIECE])
@@ -98,18 +108,33 @@ class FunctionProcess:
                 return
             del self._waiting[:sent]
 
-    def receive(self) -> list[Any] | None:
-        """Give the messages that are there; None when it has ended or sent what is no message."""
+    def receive(self) -> list[Any]:
+        """Give the messages that are there; sets ``state`` where it has ended or sent what is no message."""
         try:
             piece = self.control.recv(_PIECE)
         except BlockingIOError:
             return []
         except OSError:
-            return None
-        try:
-            return self._messages.feed(piece) if piece else None
-        except ProtocolError:
-            return None
+            piece = b""
+        if not piece:
+            self.state = "ended"
+        self._arrived += piece
+        messages = []
+        while self.state != "faulty" and (end := self._message_end()):
+            try:
+                messages.append(_DECODER.decode(self._arrived[_HEAD_BYTES:end].decode("ascii")))
+            except (ValueError, RecursionError):
+                self.state = "faulty"
+            del self._arrived[:end]
+        return messages
+
+    def _message_end(self) -> int:
+        if len(self._arrived) < _HEAD_BYTES:
+            return 0
+        size = int.from_bytes(self._arrived[:_HEAD_BYTES], "big")
+        if size > self._most_bytes:
+            self.state = "faulty"
+        return _HEAD_BYTES + size if size <= len(self._arrived) - _HEAD_BYTES else 0
 
     def end(self, *, by_itself: bool = False) -> str:
         """End it with all that came of it; gives how it had ended, empty where it was still there.

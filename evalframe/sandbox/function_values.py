@@ -13,7 +13,6 @@ from typing import Any
 PRINTED_CHARS = 64 * 1024
 MESSAGE_CHARS = 2_000
 _FRAMES_SHOWN = 20
-_dumps = json.dumps  # bound now: foreign code may put another in its place
 
 
 class NotPlain(Exception):
@@ -29,7 +28,7 @@ def as_json(value: Any, *, allow_nan: bool = False) -> str:
         MemoryError: There is not enough.
     """
     try:
-        return _dumps(value, allow_nan=allow_nan, default=_number)
+        return _encode[allow_nan](value)
     except MemoryError:
         raise
     except BaseException as error:
@@ -72,8 +71,8 @@ def described(error: BaseException, name: str) -> tuple[str, str, str]:
         _own_frames(told, name, 0)
         lines = "".join(told.format())
     except Exception:  # an error that can not be shown
-        lines = f"{type(error).__name__}\n"
-    return str(type(error).__name__), message_of(error), lines[-10 * MESSAGE_CHARS :]
+        lines = ""
+    return type.__getattribute__(type(error), "__name__"), message_of(error), lines[-10 * MESSAGE_CHARS :]
 
 
 def _own_frames(told: traceback.TracebackException, name: str, depth: int) -> None:
@@ -100,6 +99,10 @@ def _number(value: Any) -> Any:
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{type(value).__name__} is no JSON")
+
+
+# bound now: foreign code may put another in its place
+_encode = {allowed: json.JSONEncoder(allow_nan=allowed, default=_number).encode for allowed in (False, True)}
 
 
 def _why_not_plain(value: Any, error: BaseException) -> str:

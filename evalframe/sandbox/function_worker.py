@@ -31,6 +31,7 @@ def main() -> None:
     reaping = importlib.import_module("inside.reaping")
     reaping.harden()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides when it is over
+    settings["rules"]["parent"] = os.getpid()
     pid = os.fork()
     if pid == 0:
         os.close(lifeline)
@@ -56,8 +57,8 @@ def run_foreign(control: int, settings: dict[str, Any]) -> None:
         sys.path += settings["paths"]
         calls.serve(channel, settings["folder"])
         status = 0
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(status)
 

@@ -157,11 +157,13 @@ class FunctionPool:
         for lane in self._lanes:
             if self._chunks and lane.is_idle:
                 lane.take(self._chunks.popleft())
+        if self._signature is None and self._lanes:
+            return  # the first one tells whether the source can be used at all
         starting = sum(lane.signature is None for lane in self._lanes)
         for _ in range(min(len(self._chunks) - starting, self._n_workers - len(self._lanes))):
             self._start()
             if self._signature is None:
-                return  # the first one tells whether the source can be used at all
+                return
 
     def _start(self) -> None:
         process = FunctionProcess(
@@ -200,22 +202,19 @@ class FunctionPool:
                 self._hear(key.data)
         now = time.monotonic()
         for lane in [lane for lane in self._lanes if lane.moment <= now]:
-            self._over_time(lane)
+            self._hear(lane)  # it may have been in time, and this loop late
+            if lane in self._lanes and lane.moment <= now:
+                self._over_time(lane)
 
     def _hear(self, lane: Lane) -> None:
-        messages = lane.process.receive()
-        if messages is None:
-            self._gone(lane)
-            return
-        for message in messages:
+        for message in lane.process.receive():
             try:
                 done = lane.understand(message, self._asking)
             except SourceError as error:
                 self._lose(lane, Raised(error.error_type, error.detail, error.traceback), error)
                 return
             except NoAnswer:
-                reason = "its process sent what is no answer to the call"
-                self._lose(lane, Broken(reason), self._unfit("ProtocolError", reason))
+                self._senseless(lane)
                 return
             self._signature = self._signature or lane.signature
             if done is not None:
@@ -225,13 +224,22 @@ class FunctionPool:
                     self._give_back(lane.rest())
                     self._end(lane)
                     return
+        if lane.process.state == "faulty":
+            self._senseless(lane)
+        elif lane.process.state == "ended":
+            self._gone(lane)
+
+    def _senseless(self, lane: Lane) -> None:
+        reason = "its process sent what is no answer to the call"
+        self._lose(lane, Broken(reason), self._unfit("ProtocolError", reason))
 
     def _gone(self, lane: Lane) -> None:
         if not lane.is_up:
             raise self._not_started(lane)
         said = lane.process.said()
         how = self._end(lane, by_itself=True)
-        reason = f"its process ended ({how or 'it closed its channel'})"
+        last = f": {said.splitlines()[-1][:200]}" if said and how.startswith("exit") else ""
+        reason = f"its process ended ({how or 'it closed its channel'}){last}"
         self._lose(lane, Broken(reason), self._unfit("ProcessEnded", reason, said))
 
     def _over_time(self, lane: Lane) -> None:

@@ -12,8 +12,9 @@ from evalframe.sandbox.asking import KINDS, Asking
 from evalframe.sandbox.foreign import Broken, Call, ForeignSource, Outcome, Raised, Returned, SourceError, TimedOut
 from evalframe.sandbox.function_process import FunctionProcess
 
-_SENT_CALLS, _SENT_CHARS = 8, 256 * 1024  # on their way to a worker at once
+_SENT_CALLS, _SENT_CHARS = 32, 256 * 1024  # on their way to a worker at once
 _LARGE_CHARS = 64 * 1024  # arguments that take time to arrive
+_LATE_MESSAGES = 1000
 
 
 class NoAnswer(Exception):
@@ -41,11 +42,11 @@ class Lane:
         self._unsent: deque[tuple[int, Call]] = deque()
         self._begins = False
         self._runs = False  # the first of the sent ones has begun
-        self._asked = self._unanswered = 0
+        self._asked = self._unanswered = self._late = 0
         self._left = 0.0
         told = {"source": source.source, "name": source.name, "functions": list(source.functions),
                 "returned_bytes": returned_bytes, "allow_nan": source.allow_nan}  # fmt: skip
-        process.send(json.dumps(["load", told]))
+        process.post(json.dumps(["load", told]))
 
     @property
     def is_busy(self) -> bool:
@@ -98,12 +99,22 @@ class Lane:
                 return self._done(Raised(error_type, detail, frames))
             case ["broken", int(place), str(reason), bool(spent)] if self._is_at(place):
                 return self._done(Broken(reason), spent=spent)
+            case ["began" | "returned" | "raised" | "broken", int(place), *_] if self._is_done(place):
+                self._count_late()  # more than one answer to a call: the first counts
             case _:
                 raise NoAnswer
         return None
 
     def _is_at(self, place: int) -> bool:
         return bool(self._sent) and self._sent[0][0] == place
+
+    def _is_done(self, place: int) -> bool:
+        return self.signature is not None and (not self._sent or place < self._sent[0][0])
+
+    def _count_late(self) -> None:
+        self._late += 1
+        if self._late > _LATE_MESSAGES:
+            raise NoAnswer
 
     def _done(self, outcome: Outcome, *, spent: bool = False) -> tuple[int, Outcome, bool]:
         place = self._sent.popleft()[0]
@@ -115,19 +126,19 @@ class Lane:
     def _send(self) -> None:
         while self._unsent and len(self._sent) < _SENT_CALLS and sum(sent[3] for sent in self._sent) < _SENT_CHARS:
             place, call = self._unsent[0]
-            settings = {
-                "begins": self._begins, "seed": call.seed, "with_context": call.with_context,
-                "bridged": call.bridge is not None, "max_model_calls": call.max_model_calls,
-            }  # fmt: skip
             try:
                 arguments = json.dumps(call.arguments)
             except (TypeError, ValueError, RecursionError) as error:
                 raise TypeError(f"the arguments of call {place} are no plain JSON: {error}") from None
-            tells = settings["tells"] = self._begins or len(arguments) > _LARGE_CHARS
+            tells = self._begins or len(arguments) > _LARGE_CHARS
+            settings = json.dumps(
+                [self._begins, tells, call.seed, call.with_context, call.bridge is not None, call.max_model_calls]
+            )
             self._begins = False
             self._unsent.popleft()
             self._sent.append((place, call, tells, len(arguments)))
-            self.process.send(f'["call", {place}, {arguments}, {json.dumps(settings)}]')
+            self.process.post(f'["call", {place}, {arguments}, {settings}]')
+        self.process.flush()
 
     def _wait_for_next(self) -> None:
         self._runs, self._asked, self._unanswered = False, 0, 0
@@ -143,19 +154,16 @@ class Lane:
         self.moment = time.monotonic() + self._sent[0][1].timeout_seconds
 
     def _ask(self, place: int, request: int, kind: str, keywords: dict[str, Any], asking: Asking) -> None:
-        def refuse(why: str) -> None:
-            self.process.send(json.dumps(["answer", request, {"error": why}]))
-
-        if not (self._is_at(place) and self._runs):
-            refuse("the call that ctx was given to is over")
+        if not (self._is_at(place) and self._runs):  # a thread that outlived its call
+            self._count_late()
+            self._answer(request, json.dumps({"error": "the call that ctx was given to is over"}))
             return
         call = self._sent[0][1]
         if call.bridge is None or self._asked >= call.max_model_calls:
-            refuse(f"over {call.max_model_calls if call.bridge else 0} model calls in one call (max_model_calls)")
-            return
+            raise NoAnswer  # ctx itself refuses it: this came around it
 
         def deliver(answer: str) -> None:
-            self.process.send(f'["answer", {request}, {answer}]')
+            self._answer(request, answer)
             if self._is_at(place) and self._runs:
                 self._unanswered -= 1
                 if not self._unanswered:
@@ -166,3 +174,7 @@ class Lane:
         self._asked += 1
         self._unanswered += 1
         asking.ask(call.bridge, kind, keywords, deliver=deliver)
+
+    def _answer(self, request: int, answer: str) -> None:
+        self.process.post(f'["answer", {request}, {answer}]')
+        self.process.flush()
