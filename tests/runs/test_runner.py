@@ -212,14 +212,13 @@ def test_a_run_without_a_name_goes_under_the_users_folder(rows_file: Path) -> No
         (suite(metrics=[{"id": "exactmatch"}]), ManifestError, "did you mean 'exact_match'"),
         (suite(dataset={"file_id": "nowhere.jsonl"}), DatasetError, "nowhere.jsonl"),
         (suite(dataset={"path": "org/set"}), NotBuiltError, "tasks[0].dataset"),
-        (suite(preprocess={"type": "python", "source": "def transform(row): return row"}), NotBuiltError, "preprocess"),
         (
             {"task_id": "c", "category": "code_exec", "prompt": "f", "targets": ["f() == 1"],
              "metric_name": "code_exec", "post_process": "none"},
             SandboxError, "allow_unsandboxed=True",
         ),
     ],
-    ids=range(9),
+    ids=range(8),
 )  # fmt: skip
 def test_wrong_input_is_told_before_a_model_is_called(
     source: Any, error: type[Exception], says: str, rows_file: Path, tmp_path: Path
