@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
+from evalframe.advice import FROM_CALLER, warn_of
 from evalframe.confiding import Lacks, confide
-from evalframe.errors import SandboxError, UnknownNameError
+from evalframe.errors import UnknownNameError
 from evalframe.extracting import extract_answers
 from evalframe.frames import empty
 from evalframe.generate.journal import Journal
@@ -18,8 +19,7 @@ from evalframe.judging import bridging, judge_calls
 from evalframe.models import Model
 from evalframe.options import RunOptions
 from evalframe.registry import METRICS
-from evalframe.sandbox.launch import layers
-from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.policy import Policy, require_walls
 from evalframe.schemas import CALL_KEY, GRADES, SCORES
 from evalframe.scoring import score_answers
 from evalframe.store import RunFolder
@@ -130,7 +130,7 @@ def sandbox_policy(options: RunOptions) -> Policy:
 
 
 def check_sandbox(rows: pl.DataFrame, *, options: RunOptions, graded: Collection[str] = ()) -> None:
-    """Refuse a run that would need more walls for foreign code than there are, before any call.
+    """Refuse a run that would need more walls for foreign code than there are, before any call; say what is missing.
 
     Args:
         rows: ROWS.
@@ -142,12 +142,7 @@ def check_sandbox(rows: pl.DataFrame, *, options: RunOptions, graded: Collection
     """
     own = rows_without(rows, graded)
     runs_code = own["metrics"].list.eval(pl.element().struct.field("id") == "code_exec").list.any().any()
-    if not (runs_code or len(graded)) or (options.allow_unsandboxed and options.sandbox != "strict"):
-        return
-    held = ", ".join(name for name, there in layers().items() if there) or "none"
-    what = "generated code (code_exec)" if runs_code else "Python graders"
-    raise SandboxError(
-        f"this run executes {what}, and this version of evalframe has no wall around it but resource limits (here: "
-        f"{held}); pass allow_unsandboxed=True (--allow-unsandboxed) to accept that, on a machine where such code can "
-        "do no harm"
-    )
+    if runs_code or len(graded):
+        what = "generated code (code_exec)" if runs_code else "Python graders"
+        notes = require_walls(sandbox_policy(options), what=what)
+        warn_of(notes, stacklevel=FROM_CALLER + 1)

@@ -111,7 +111,10 @@ def graders_by_task(given: Any, task_ids: list[str]) -> tuple[dict[str, Any], di
             known = f"{suggestion(str(task_id), task_ids)}; for all tasks alike give {GRADER_FORMS}"
             all_faults.append(Fault(at, "unknown_task", f"the run has no task {task_id!r}", known))
             continue
-        entry, files, faults = grader_of(one, where=at) if one is not None else (None, {}, [])
+        if one is None:
+            found[task_id] = None
+            continue
+        entry, files, faults = grader_of(one, where=at)
         found[task_id] = entry
         for name, path in files.items():
             if paths.setdefault(name, path) != path:

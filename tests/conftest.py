@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from evalframe.sandbox import launch
 from tests.servers import ScriptedServer
 
 # the same examples each time, so that a red suite is the change's doing; HYPOTHESIS_PROFILE=explore looks for new ones
@@ -35,6 +36,13 @@ def shared_data() -> Path:
 @pytest.fixture(scope="session")
 def fixtures() -> Path:
     return ROOT / "fixtures"
+
+
+@pytest.fixture
+def no_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this machine one that has no wall but limits of resources, as macOS."""
+    held = {"no_new_privs", "rlimits", "non_root"}
+    monkeypatch.setattr(launch, "_raised", lambda: {layer: layer in held for layer in launch.RAISED})
 
 
 @pytest.fixture

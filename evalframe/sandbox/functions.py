@@ -34,8 +34,7 @@ from evalframe.sandbox.foreign import (
 )  # fmt: skip
 from evalframe.sandbox.function_process import FunctionProcess, installed_paths
 from evalframe.sandbox.lane import Lane, NoAnswer
-from evalframe.sandbox.launch import require_platform
-from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.policy import Policy, require_walls
 
 RETURNED_BYTES = 10_000_000
 MEMORY_BYTES = 4 * 1024**3
@@ -69,10 +68,7 @@ class FunctionPool:
         self, source: ForeignSource, *, policy: Policy, n_workers: int, memory_bytes: int = MEMORY_BYTES,
         load_seconds: float = LOAD_SECONDS, returned_bytes: int = RETURNED_BYTES,
     ) -> None:  # fmt: skip
-        from evalframe.sandbox.verdict import _require
-
-        require_platform()
-        _require(policy)
+        require_walls(policy, what=source.name)
         self._source, self._n_workers = source, max(1, n_workers)
         self._load_seconds, self._returned_bytes = load_seconds, returned_bytes
         self._rlimits = {"AS": memory_bytes, "FSIZE": policy.limits.code_file_bytes, "NOFILE": _OPEN_FILES, "CORE": 0}

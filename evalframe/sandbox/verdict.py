@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from evalframe.errors import Fault, OptionError, SandboxError
+from evalframe.errors import Fault, OptionError
 from evalframe.limits import Limits
-from evalframe.sandbox.launch import Job, Report, missing_layers, require_platform, run_jobs
-from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.launch import run_jobs
+from evalframe.sandbox.policy import Policy, require_walls
+from evalframe.sandbox.watching import Job, Report
 
 ExitCode = Literal["pass", "assertion_fail", "syntax_error", "timeout", "error"]
 Outcome = Literal["passed", "failed", "not_reached"]
 
 EXCERPT_CHARS = 2_000
-_WALLS = ("landlock", "seccomp", "rlimits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +86,12 @@ def run_code(tasks: Sequence[CodeTask], *, policy: Policy) -> list[CodeResult]:
     Nothing runs in this process. What the tests compare are plain values of exact types that the candidate's process
     sent; a candidate that ends early, prints a verdict or returns always-equal objects does not pass.
 
-    Today the walls are: processes of their own, an empty environment, resource limits, and the end of the whole
-    process tree. Files and the network are open, and so are the processes of the same user; hence the caller must
-    allow it.
+    Both processes stand behind the walls that this machine has: they read the Python installation and write a scratch
+    folder, have no network and start no process. What is missing (``missing_layers``) is missing for them too.
 
     Args:
         tasks: Any number.
-        policy: ``allow_unsandboxed`` must be true; ``limits`` has the numbers.
+        policy: Which walls have to stand; ``limits`` has the numbers.
 
     Returns:
         A result for each task, in their order. Neither the order nor the number of executions at once changes one.
@@ -104,7 +103,7 @@ def run_code(tasks: Sequence[CodeTask], *, policy: Policy) -> list[CodeResult]:
     """
     if not tasks:
         return []
-    _require(policy)
+    require_walls(policy, what="generated code")
     if faults := [fault for place, task in enumerate(tasks) for fault in task_faults(task, f"tasks[{place}]", policy)]:
         raise OptionError.of(faults, what="code tasks")
     limits = policy.limits
@@ -126,22 +125,6 @@ def task_faults(task: CodeTask, where: str, policy: Policy) -> list[Fault]:
     if task.entry_point and not task.entry_point.isidentifier():
         faults.append(Fault(f"{where}.entry_point", "bad_value", f"{task.entry_point!r} is not a function's name"))
     return faults
-
-
-def _require(policy: Policy) -> None:
-    require_platform()
-    missing = missing_layers()
-    if policy.sandbox == "strict" and (walls := [wall for wall in _WALLS if wall in missing]):
-        raise SandboxError(
-            f"sandbox='strict' refuses to run generated code here: {', '.join(walls)} missing; run it inside a "
-            "container or virtual machine of your own with sandbox='auto' and allow_unsandboxed=True"
-        )
-    if not policy.allow_unsandboxed:
-        raise SandboxError(
-            "generated code would run here with no wall but resource limits: it could read and write files and use "
-            f"the network (missing: {', '.join(missing)}); if you accept that, or are inside a container or virtual "
-            "machine of your own, pass allow_unsandboxed=True"
-        )
 
 
 def _clock(task: CodeTask, limits: Limits) -> float:

@@ -123,7 +123,8 @@ def test_bad_options_of_a_whole_run_are_found_before_its_first_call():
     assert [fault.where for fault in wide] == ["task_id_1[1].completes_prompt"]
 
 
-def test_it_has_to_be_allowed():
+@pytest.mark.usefixtures("no_walls")
+def test_without_walls_it_has_to_be_allowed():
     with pytest.raises(SandboxError, match="allow_unsandboxed=True"):
         measured({}, policy=Policy())
 

@@ -194,7 +194,8 @@ def test_records_that_contradict_each_other() -> None:
         ef.evaluate(LONG.with_columns(id=None), prediction="out", model="model", sample_id="id", **SCORED)
 
 
-def test_generated_code_is_run_only_where_that_is_accepted() -> None:
+@pytest.mark.usefixtures("no_walls")
+def test_generated_code_is_run_without_walls_only_where_that_is_accepted() -> None:
     frame = pl.DataFrame({"out": ["def f(): return 1", "def f(): return 2"], "test": ["assert f() == 1"] * 2})
     with pytest.raises(SandboxError, match="allow_unsandboxed=True"):
         ef.evaluate(frame, prediction="out", targets="test", metrics=["code_exec"])

@@ -250,6 +250,7 @@ def test_an_own_metric_is_named_by_itself(run: ef.Run) -> None:
         ({"metrics": ["code_exec"]}, SandboxError, "allow_unsandboxed=True"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("no_walls")
 def test_what_is_wrong_is_said_before_a_folder_is_made(
     run: ef.Run, tmp_path: Path, given: dict[str, Any], error: type[Exception], said: str
 ) -> None:

@@ -220,6 +220,7 @@ def test_a_run_without_a_name_goes_under_the_users_folder(rows_file: Path) -> No
     ],
     ids=range(8),
 )  # fmt: skip
+@pytest.mark.usefixtures("no_walls")
 def test_wrong_input_is_told_before_a_model_is_called(
     source: Any, error: type[Exception], says: str, rows_file: Path, tmp_path: Path
 ) -> None:

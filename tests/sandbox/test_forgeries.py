@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from evalframe.limits import Limits
+from evalframe.sandbox.launch import run_jobs
+from tests.sandbox.jobs import job
+
 TESTS = ("assert add(2, 2) == 4\n", "add(20, 22) == 42")
 
 FORGERIES = {
@@ -69,12 +73,21 @@ def test_a_forgery_does_not_pass(forged, name):
 @pytest.mark.parametrize(
     "name",
     ["exit at import", "exit in the function", "SystemExit in the function", "SystemExit at exit", "KeyboardInterrupt",
-     "os._exit", "os._exit at import", "SIGKILL to itself", "closed descriptors", "open sockets written",
-     "end of the supervisor"],
+     "os._exit", "os._exit at import", "SIGKILL to itself", "closed descriptors", "open sockets written"],
 )  # fmt: skip
 def test_ending_early_is_told_as_such(forged, name):
     assert forged[name].exit_code == "error"
     assert forged[name].reason.startswith("the tests did not complete: ")
+
+
+def test_the_worker_can_not_be_ended_from_inside_and_without_walls_its_end_is_no_pass(forged):
+    name = "end of the supervisor"
+    assert "PermissionError" in forged[name].reason
+    walls = ("seccomp", "landlock", "namespaces", "non_root")
+    jobs = [job(FORGERIES[name], *TESTS), job("def add(a, b): return a + b\n", *TESTS)]
+    ended, replaced = run_jobs(jobs, limits=Limits(), at_once=1, without=walls)
+    assert ended.ended == "gone"
+    assert replaced.end[0] == "pass"
 
 
 def test_an_answer_written_ahead_fits_no_question(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -12,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from evalframe.limits import Limits
-from evalframe.sandbox.launch import Job, cores, run_jobs
+from evalframe.sandbox.launch import cores, run_jobs
 from evalframe.sandbox.policy import Policy
 from evalframe.sandbox.scratch import remove_folder, scratch_folder
 from evalframe.sandbox.verdict import CodeTask, run_code
+from tests.sandbox.jobs import job
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 SMALL = Limits(code_memory_bytes=200 * 1024 * 1024, code_output_bytes=100_000)
@@ -86,9 +88,7 @@ def test_the_output_of_both_streams_counts_together_and_to_the_byte(run):
 
 
 def test_output_is_read_in_bounded_pieces():
-    task = {"candidate": "while True: print('x' * 10 ** 6)", "tests": ["1"], "setup_code": "", "prompt": "",
-            "completes_prompt": False, "entry_point": ""}  # fmt: skip
-    [report] = run_jobs([Job(task, 5.0)], limits=SMALL)
+    [report] = run_jobs([job("while True: print('x' * 10 ** 6)", "1", seconds=5.0)], limits=SMALL)
     assert report.ended == "overflow"
     assert sum(map(len, report.output.values())) == 100_001
 
@@ -121,15 +121,24 @@ def test_the_environment_is_empty_and_the_folder_fresh(run, monkeypatch):
     result = run(code, "f() == ({}, [], 1)", "print(f())\nassert 'evalframe-' in where()\n", "1",
                  setup_code="import os\ndef where():\n    return os.getcwd()\n")  # fmt: skip
     assert result.exit_code == "pass", result.stdout
-    seen = run("def f():\n    return open('/proc/self/environ').read()\n", "f() + ''")
-    assert "do-not-tell" not in seen.stdout + seen.reason
 
 
 def test_only_its_own_descriptors_are_open(run):
-    # standard streams, and the channel to the tests in two directions; listing takes one more
-    code = "import os\ndef f():\n    return len(os.listdir('/dev/fd'))\n"
+    # standard streams, and the channel to the tests in two directions
+    code = """
+import os
+def f():
+    found = []
+    for number in range(1024):
+        try:
+            os.fstat(number)
+            found.append(number)
+        except OSError:
+            pass
+    return len(found)
+"""
     with open(os.devnull, "rb"):
-        assert run(code, "f() <= 6").exit_code == "pass"
+        assert run(code, "f() == 5").exit_code == "pass"
 
 
 def test_the_caller_is_untouched(run):
@@ -141,11 +150,8 @@ def test_the_caller_is_untouched(run):
     assert (os.getcwd(), dict(os.environ), sorted(sys.modules), os.listdir()) == before
 
 
-@LINUX
-def test_no_process_is_left_also_none_that_left_its_session(own_temporary_folder):
-    # each says its number before the next is asked for, and none ends by itself
-    code = """
-import os, signal, sys
+DAEMON = """
+import os, signal
 def leave():
     read, write = os.pipe()
     if os.fork() == 0:
@@ -153,25 +159,39 @@ def leave():
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         if os.fork() == 0:
             os.setsid()
-            os.write(write, str(os.getpid()).encode())
+            os.write(write, b"1")
             while True:
                 signal.pause()
         os._exit(0)
     os.wait()
-    number = int(os.read(read, 20))
-    print(number, flush=True)
-    return number > 1
+    return os.read(read, 1) == b"1"
 leave()
 """
-    endless = code + "while True: pass\n"
-    policy = Policy(allow_unsandboxed=True)
-    tasks = [CodeTask(candidate=c, tests=("leave()",), timeout_seconds=t) for c, t in ((code, 10), (endless, 1))]
-    passed, timed_out = run_code(tasks, policy=policy)
-    assert (passed.exit_code, timed_out.exit_code) == ("pass", "timeout")
-    numbers = [int(number) for result in (passed, timed_out) for number in result.stdout.split()]
-    assert len(numbers) == 3
-    assert [number for number in numbers if Path(f"/proc/{number}").exists()] == []
+
+
+@LINUX
+@pytest.mark.parametrize("without", [("seccomp",), ("seccomp", "namespaces")], ids=["namespace", "subreaper"])
+@pytest.mark.parametrize("clock", [10.0, 1.0])
+def test_no_process_is_left_also_none_that_left_its_session(own_temporary_folder, without, clock):
+    # the daemon leaves a word before the clock is waited for, and does not end by itself
+    endless = "" if clock > 5 else "while True: pass\n"
+    [report] = run_jobs([job(DAEMON + endless, "leave()", seconds=clock)], limits=Limits(), without=without)
+    assert report.ended == ("timeout" if endless else "verdict"), report
+    assert endless or report.end[0] == "pass", report
+    assert processes_in(own_temporary_folder) == []
     assert list(own_temporary_folder.iterdir()) == []
+
+
+def processes_in(folder):
+    """Processes whose working folder is, or was, in this one; where this user may not look, the test can not tell."""
+    if os.geteuid() != 0:
+        pytest.skip("only root sees the working folders of processes that hide from their user")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(entry / "cwd").startswith(f"{folder}/"):
+                found.append(entry.name)
+    return found
 
 
 @LINUX
@@ -206,12 +226,19 @@ open("deep", "w").close()
 import os
 for i in range(300): open(f"f{{i}}", "w").close()
 os.symlink({str(outside)!r}, "link")
-os.mkdir("locked"); open("locked/x", "w").close(); os.chmod("locked", 0)
-os.mkfifo("pipe"); os.chmod(".", 0)
+os.umask(0o777)
+os.mkdir("locked"); os.mkfifo("pipe")
+def f(): return 1
+"""
+    locked = """
+import os
+os.mkdir("locked"); open("locked/x", "w").close(); os.chmod("locked", 0); os.chmod(".", 0)
 def f(): return 1
 """
     assert run(code + "def f(): return 1\n", "f() == 1", timeout_seconds=20).exit_code == "pass"
     assert run(wide, "f() == 1", timeout_seconds=20).exit_code == "pass"
+    [report] = run_jobs([job(locked, "f() == 1", seconds=20.0)], limits=Limits(), without=("seccomp",))
+    assert report.end[0] == "pass"
     assert list(own_temporary_folder.iterdir()) == [outside]
     assert list(outside.iterdir()) == [outside / "kept"]
 

@@ -6,10 +6,12 @@ import builtins
 
 import pytest
 
+import evalframe as ef
+from evalframe.advice import SettingWarning
 from evalframe.errors import OptionError, SandboxError
-from evalframe.sandbox import launch
+from evalframe.sandbox import launch, verdict, warm
 from evalframe.sandbox.launch import cores, layers, missing_layers
-from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.policy import Policy, require_walls
 from evalframe.sandbox.verdict import CodeTask, run_code
 
 TASK = CodeTask(candidate="def f(): return 1\n", tests=("f() == 1",))
@@ -18,23 +20,68 @@ TASK = CodeTask(candidate="def f(): return 1\n", tests=("f() == 1",))
 @pytest.fixture
 def nothing_starts(monkeypatch):
     def refuse(*arguments, **settings):
-        raise AssertionError("a process was started")
+        raise AssertionError("an execution was started")
 
-    monkeypatch.setattr(launch.subprocess, "Popen", refuse)
+    monkeypatch.setattr(verdict, "run_jobs", refuse)
 
 
-@pytest.mark.usefixtures("nothing_starts")
+@pytest.fixture
+def holding(monkeypatch):
+    """Make this machine one that has these layers alone."""
+
+    def hold(*names):
+        monkeypatch.setattr(launch, "_raised", lambda: {layer: layer in names for layer in launch.RAISED})
+
+    return hold
+
+
+@pytest.mark.usefixtures("nothing_starts", "no_walls")
 def test_without_walls_the_caller_has_to_allow_it():
     with pytest.raises(SandboxError, match="allow_unsandboxed=True") as caught:
         run_code([TASK], policy=Policy())
-    assert "landlock" in str(caught.value)
+    said = str(caught.value)
+    assert "missing: landlock, seccomp, namespaces" in said
+    assert "it could read and write the files of this user; use the network" in said
     assert run_code([], policy=Policy()) == []
+    assert require_walls(Policy(allow_unsandboxed=True)) == []
 
 
-@pytest.mark.usefixtures("nothing_starts")
+@pytest.mark.usefixtures("nothing_starts", "no_walls")
 def test_strict_refuses_while_a_wall_is_missing():
-    with pytest.raises(SandboxError, match="landlock, seccomp missing"):
+    with pytest.raises(SandboxError, match="landlock, seccomp missing; use a Linux kernel"):
         run_code([TASK], policy=Policy(sandbox="strict", allow_unsandboxed=True))
+
+
+@pytest.mark.parametrize(
+    ("held", "lacks", "could"),
+    [
+        (("seccomp", "rlimits"), "landlock", "read and write the files of this user"),
+        (("landlock", "rlimits"), "seccomp", "use the network, start programs and signal other processes"),
+    ],
+)
+def test_with_one_wall_auto_runs_and_says_what_the_other_would_stop(holding, held, lacks, could):
+    holding(*held)
+    [said] = require_walls(Policy(), what="this grader")
+    assert said.startswith(f"this grader runs with less than all walls: {lacks} missing, so it could {could}; ")
+    assert said.endswith("sandbox='strict' refuses that, allow_unsandboxed=True accepts it")
+    assert require_walls(Policy(allow_unsandboxed=True)) == []
+    with pytest.raises(SandboxError, match=f"refuses to run this grader here: {lacks} missing"):
+        require_walls(Policy(sandbox="strict"), what="this grader")
+
+
+def test_with_all_walls_nothing_is_said_and_strict_is_content(holding):
+    holding("landlock", "seccomp", "rlimits")
+    assert require_walls(Policy()) == require_walls(Policy(sandbox="strict")) == []
+    holding("landlock", "seccomp")
+    with pytest.raises(SandboxError, match="rlimits missing"):
+        require_walls(Policy(sandbox="strict"))
+
+
+def test_a_run_says_aloud_which_wall_is_missing(holding, fixtures):
+    holding("seccomp", "rlimits")
+    tasks = {"progress": False, "task_ids": ["code_001"], "models": "mock/rule_based"}
+    with pytest.warns(SettingWarning, match="landlock missing, so it could read and write the files"):
+        ef.run(fixtures / "tasks.jsonl", **tasks)
 
 
 @pytest.mark.usefixtures("nothing_starts")
@@ -70,15 +117,28 @@ def test_bad_clocks_and_names_are_told_all_at_once():
 def test_a_worker_that_does_not_start_is_said_with_its_own_words(monkeypatch, tmp_path):
     broken = tmp_path / "worker.py"
     broken.write_text("raise RuntimeError('no such machine')\n")
-    monkeypatch.setattr(launch, "_WORKER", broken)
+    monkeypatch.setattr(warm, "_WORKER", broken)
     with pytest.raises(SandboxError, match="no such machine"):
         run_code([TASK, TASK], policy=Policy(allow_unsandboxed=True))
+
+
+def test_a_worker_in_which_a_wall_fails_that_should_hold_does_not_start(monkeypatch):
+    monkeypatch.setattr(launch, "must_hold", lambda **_: ["rlimits", "moat"])
+    with pytest.raises(SandboxError, match=r"(?s)a sandbox worker did not start: .*could not raise moat"):
+        run_code([TASK], policy=Policy(allow_unsandboxed=True))
 
 
 def test_layers_name_what_holds():
     held = layers()
     assert held["split_verdict"]
     assert held["rlimits"]
-    assert not held["landlock"]
     assert set(missing_layers()) == {name for name, holds in held.items() if not holds}
     assert cores() >= 1
+
+
+def test_where_no_worker_starts_no_wall_holds(monkeypatch, tmp_path):
+    broken = tmp_path / "worker.py"
+    broken.write_text("raise RuntimeError('no such machine')\n")
+    monkeypatch.setattr(warm, "_WORKER", broken)
+    monkeypatch.setattr(launch, "_raised", launch._raised.__wrapped__)
+    assert not any(layers()[name] for name in launch.RAISED)
