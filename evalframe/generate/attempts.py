@@ -6,8 +6,9 @@ meets while it waits is not made, unless a reply to it was paid for already.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Protocol
@@ -25,7 +26,10 @@ BYTES_PER_TOKEN = 4  # an estimate, corrected by what the server tells
 class Crew(Protocol):
     """What a call needs of the run that it is part of."""
 
-    progress: Progress
+    @property
+    def progress(self) -> Progress:
+        """Where attempts are counted."""
+        ...
 
     def wait(self, seconds: float) -> bool:
         """Wait; false as soon as no further attempt may begin."""
@@ -101,6 +105,7 @@ class Caller:
     timeout_seconds: float | None = None
     batch: bool = False
     ask: Callable[[Sequence[TaskSpec]], Sequence[object]] | None = None
+    _shut_until: float = field(init=False, default=-math.inf)  # of this model alone: a wait that no call waits for
 
     def call(self, tasks: Sequence[TaskSpec], crew: Crew) -> list[Done]:
         """Make calls, in one request where the adapter takes batches; gives those that are finished.
@@ -137,7 +142,7 @@ class Caller:
             return None
         has_place = self.pace.is_idle
         while not crew.ended():
-            closed = self.limiter.closed_seconds() if self.limiter is not None else 0.0
+            closed = self._closed_seconds()
             if closed:
                 if closed > self.policy.max_rate_limit_wait_seconds - max(call.waited_seconds for call in pending):
                     return self._too_long(pending[0], closed)
@@ -159,6 +164,11 @@ class Caller:
                 crew.release()
                 crew.wait(FULL_SECONDS)
         return None
+
+    def _closed_seconds(self) -> float:
+        if self.limiter is None:
+            return 0.0
+        return max(self.limiter.closed_seconds(), self._shut_until - self.monotonic())
 
     def _ticket(self, crew: Crew) -> int | None:
         if crew.ended():  # while it waited for a place in flight
@@ -211,7 +221,12 @@ class Caller:
             )
         if self.limiter is not None:
             limits = [c.outcome for c in pending if isinstance(c.outcome, CallFailed) and _is_limit(c.outcome)]
-            if limits:
+            hint = max((failure.retry_after_seconds or 0.0 for failure in limits), default=0.0)
+            if hint > self.policy.max_rate_limit_wait_seconds:
+                # a quota of the day, of one model as a rule: the others at this endpoint need not stop
+                self.limiter.leave(ticket, succeeded=False)
+                self._shut_until = self.monotonic() + hint
+            elif limits:
                 self.limiter.throttled(ticket, limits[0].retry_after_seconds)
             else:
                 succeeded = any(isinstance(call.outcome, Generation) for call in pending)
@@ -272,8 +287,9 @@ class Caller:
 
 
 # dataclasses.replace takes twice as long, and this is done for each attempt
-_fields_of = attrgetter(*(field.name for field in fields(TaskSpec)))
-_DEADLINE = [field.name for field in fields(TaskSpec)].index("deadline")
+_NAMES = [one.name for one in fields(TaskSpec)]
+_fields_of = attrgetter(*_NAMES)
+_DEADLINE = _NAMES.index("deadline")
 
 
 def _told(task: TaskSpec, deadline: float | None) -> TaskSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -80,12 +80,13 @@ class Lane:
 
     def call(self, tasks: Sequence[TaskSpec], crew: _Crew) -> list[Done]:
         """Answer what is known, and make the other calls."""
+        workers = _Workers(crew, self.patience)
         if self.memory is None:
-            return self.caller.call(tasks, crew)
+            return self.caller.call(tasks, workers)
         known = [done for task in tasks if (done := self.memory.recall(task, self.caller)) is not None]
         found = {id(done.task) for done in known}
         unknown = [task for task in tasks if id(task) not in found]
-        return known + (self.caller.call(unknown, crew) if unknown else [])
+        return known + (self.caller.call(unknown, workers) if unknown else [])
 
     def finish(self, done: Sequence[Done], crew: _Crew) -> None:
         """Commit the records, then count them."""
@@ -149,21 +150,48 @@ def run_in_threads(
     )
 
 
-def _join(threads: Sequence[threading.Thread], halt: threading.Event, progress: Progress) -> KeyboardInterrupt | None:
+class _Worker:
+    """A thread, and what is set when it has done its work.
+
+    ``Thread.join`` alone will not do: Python up to 3.12 takes a thread for ended as soon as an interrupt meets that.
+    """
+
+    def __init__(self, thread: threading.Thread) -> None:
+        self.thread = thread
+        self.done = threading.Event()
+        self._run = thread.run
+        thread.run = self._work  # type: ignore[method-assign]
+
+    def _work(self) -> None:
+        try:
+            self._run()
+        finally:
+            self.done.set()
+
+    def wait(self, tick: Callable[[], None]) -> None:
+        """Wait until it has ended; at once where it never began."""
+        while self.thread.ident is not None and not self.done.wait(JOIN_SECONDS):
+            tick()  # time goes by where no call ends, too
+        while self.thread.is_alive():
+            self.thread.join(JOIN_SECONDS)
+
+
+def _join(
+    workers: Sequence[_Worker], halt: threading.Event, progress: Progress, interrupt: KeyboardInterrupt | None = None
+) -> KeyboardInterrupt | None:
     """Wait for the workers; an interrupt lets no further call begin, and those in flight are waited for."""
-    interrupt: KeyboardInterrupt | None = None
-    for thread in threads:
-        while thread.is_alive():
-            try:
-                thread.join(JOIN_SECONDS)
-                progress.tick()  # time goes by where no call ends, too
-            except KeyboardInterrupt as error:
-                if interrupt is not None:
-                    raise
-                interrupt = error
-                halt.set()
-                progress.say(STOPPING)
-    return interrupt
+    while True:
+        try:
+            for worker in workers:
+                worker.wait(progress.tick)
+        except KeyboardInterrupt as error:
+            if interrupt is not None:
+                raise
+            interrupt = error
+            halt.set()
+            progress.say(STOPPING)
+        else:
+            return interrupt
 
 
 class _Crew:
@@ -193,12 +221,13 @@ class _Crew:
         left behind, and hold up no process that ends (they are daemons). An error of ours (the journal can not be
         written) stops the calls and is raised.
         """
-        started: list[threading.Thread] = []
+        workers = [_Worker(thread) for thread in threads]
+        started: list[_Worker] = []
         interrupt: KeyboardInterrupt | None = None
         try:
-            for thread in threads:
-                started.append(thread)  # before its start, which an interrupt may cut short
-                thread.start()
+            for worker in workers:
+                started.append(worker)  # before its start, which an interrupt may cut short
+                worker.thread.start()
         except KeyboardInterrupt as error:
             interrupt = error
             self.halt.set()
@@ -210,7 +239,7 @@ class _Crew:
             self.halt.set()
             _join(started, self.halt, self.progress)
             raise
-        interrupt = _join(started, self.halt, self.progress) or interrupt
+        interrupt = _join(started, self.halt, self.progress, interrupt)
         if self.error is not None:
             raise self.error
         return interrupt
@@ -218,15 +247,6 @@ class _Crew:
     def ended(self) -> bool:
         """Whether no further attempt may begin."""
         return self.halt.is_set() or self.stop.is_set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait; false as soon as no further attempt may begin."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            # two events can end it: one is waited for, the other looked at
-            if self.halt.wait(min(left, JOIN_SECONDS)) or self.stop.is_set():
-                return False
-        return not self.ended()
 
     def acquire(self) -> None:
         """Take one of the places in flight."""
@@ -254,6 +274,39 @@ class _Crew:
             self.halt.set()
         finally:
             lane.opened.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Workers:
+    """The crew as the calls of one model see it: for them it ends, too, when the model is given up."""
+
+    crew: _Crew
+    patience: Patience
+
+    @property
+    def progress(self) -> Progress:
+        return self.crew.progress
+
+    def ended(self) -> bool:
+        """Whether no further attempt may begin."""
+        return self.crew.ended() or self.patience.given_up is not None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; false as soon as no further attempt may begin."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            # several things can end it: one is waited for, the others are looked at
+            if self.crew.halt.wait(min(left, JOIN_SECONDS)) or self.ended():
+                return False
+        return not self.ended()
+
+    def acquire(self) -> None:
+        """Take one of the places in flight."""
+        self.crew.acquire()
+
+    def release(self) -> None:
+        """Give it back."""
+        self.crew.release()
 
 
 def why_skipped(lane: Lane, ledger: Ledger, *, interrupted: str) -> tuple[SkipReason, str]:

@@ -227,11 +227,22 @@ def test_a_quota_that_is_used_up_is_not_waited_for() -> None:
 def test_the_wait_of_one_model_holds_for_the_other_at_the_same_endpoint() -> None:
     world = World()
     shared = Limiter(monotonic=lambda: world.now, random=lambda: 0.0)
-    call(world, Model(world, limited(30.0), Generation("x")), limiter=shared, max_rate_limit_wait_seconds=10)
-    assert world.now == 0
+    shared.throttled(shared.enter(), 30.0)
     other = Model(world, Generation("y"))
     assert call(world, other, limiter=shared).attempts == 1
     assert other.times == [30.0]
+
+
+def test_a_quota_of_the_day_holds_for_its_model_alone() -> None:
+    world = World()
+    shared = Limiter(monotonic=lambda: world.now, random=lambda: 0.0)
+    model = Model(world, limited(86_400))
+    engine = caller(world, model, limiter=shared)
+    records = [done.finished for _ in range(3) for done in engine.call(tasks(), world)]
+    assert [record.error_type for record in records] == ["rate_limited"] * 3
+    assert [record.attempts for record in records] == [1, 0, 0]  # it is asked no more
+    assert call(world, Model(world, Generation("y")), limiter=shared).output_text == "y"
+    assert world.waits == []
 
 
 def test_a_call_that_can_not_be_sent_for_too_long_says_so() -> None:

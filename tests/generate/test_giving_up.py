@@ -288,3 +288,25 @@ def test_a_server_that_dies_in_the_middle(make_rows, journal) -> None:
     assert model.n == 10 + FAILURES
     assert summary.counts == {"m": {"completed": 10, "failed": FAILURES, "skipped": 70}}
     assert summary.interrupted
+
+
+def test_calls_that_wait_when_a_model_is_given_up_are_not_made_and_a_resume_asks_again(make_rows, journal) -> None:
+    """One worker waits for a quarter of an hour, the other sees that the model is gone."""
+    clock, waits = Clock(), threading.Event()
+    slow = CallFailed("server_error", "HTTP 503", status=503, retry_after_seconds=900.0)
+
+    def answer(prompt: str, task: TaskSpec) -> Generation:
+        if task.sample_index == 0:
+            waits.set()
+            raise slow
+        assert waits.wait(60)
+        clock.now += 10.0
+        raise CallFailed("bad_reply", "html")
+
+    summary, generations = run(
+        make_rows({"a": 40}), [Remote("m", answer)], journal, preflight=False, concurrency=2, max_retries=1,
+        max_rate_limit_wait_seconds=1_000, monotonic=clock,
+    )  # fmt: skip
+    assert "20 calls in a row failed" in summary.given_up["m"]
+    assert generations.filter(sample_index=0)["status"].to_list() == ["skipped"]
+    assert summary.counts == {"m": {"failed": FAILURES, "skipped": 40 - FAILURES}}

@@ -74,6 +74,23 @@ def test_an_interrupt_waits_for_calls_in_flight_and_is_raised_again(
     assert generations["status"].value_counts(sort=True).rows()[0] == ("skipped", 40 - len(model.seen))
 
 
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_call_that_goes_on_for_long_after_an_interrupt_is_waited_for(
+    make_rows, Model, journal, new_threads, parallel
+) -> None:
+    never = threading.Event()
+
+    def answer(prompt, task):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        never.wait(0.5)  # the call lasts, while the calling thread waits for it again
+        return Generation("paid for")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(make_rows({"a": 5}), [Model(answer)], journal, concurrency=1, parallel=parallel)
+    assert not new_threads()
+    assert journal.generations()["output_text"].to_list() == ["paid for", None, None, None, None]
+
+
 def test_a_worker_whose_start_an_interrupt_cut_short_is_waited_for(journal) -> None:
     crew = lanes._Crew(journal, Progress(0, show=False), Ledger({}), threading.Event(), None)
 
