@@ -185,12 +185,9 @@ class Caller:
         return pause
 
     def _too_long(self, call: Pending, closed: float) -> CallFailed:
-        said = f"{call.outcome}; " if isinstance(call.outcome, CallFailed) else ""
+        said = call.outcome if isinstance(call.outcome, CallFailed) else "another call was told to wait"
         most = self.policy.max_rate_limit_wait_seconds
-        message = (
-            f"{said}the server is to be asked again in {closed:,.0f} s, and a call waits at most "
-            f"max_rate_limit_wait_seconds = {most:g} s in all"
-        )
+        message = f"{said}; a call waits at most max_rate_limit_wait_seconds = {most:g} s in all"
         return CallFailed("rate_limited", message, retry_after_seconds=closed, transient=False)
 
     def _attempt(self, pending: Sequence[Pending], crew: Crew, ticket: int) -> None:

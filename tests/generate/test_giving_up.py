@@ -160,7 +160,7 @@ def test_a_model_that_is_gone_is_counted(clock, patience) -> None:
 
 
 def test_a_rate_limit_that_no_call_can_wait_for_needs_no_minute(clock, patience) -> None:
-    shut = CallFailed("rate_limited", "the server is to be asked again in 86,400 s", transient=False)
+    shut = CallFailed("rate_limited", "the server asks to wait 86,400 s", transient=False)
     assert failures(clock, patience, FAILURES - 1, shut, over=0) == []
     assert patience.count([ended(shut)]) is not None
 
