@@ -67,12 +67,14 @@ def assemble(
                 if not graders:
                     scores = score_answers(answers, generations=generations, rows=rows, policy=policy)
                     folder.write("scores", scores, segment=segment)
+                    del scores
                 # the journal keeps what the adapter said, so that another source can be chosen later
                 confident = confide(generations, answers, option=options.confidence, lacks=lacks, limits=options.limits)
                 folder.write("generations", confident, segment=segment)
                 folder.write("answers", answers, segment=segment)
                 n_calls += generations.height
                 stage.step(generations.height)
+                del generations, answers, confident  # before the next segment is read
     folder.update_record(n_segments=segment + 1)
     graded = None
     if graders:

@@ -44,7 +44,7 @@ class Limits(Telling):
     generation_timeout_seconds: int = 3600
     generation_retries: int = 10
     segment_rows: int = 20_000  # generations held in memory at once
-    segment_bytes: int = 64 * 1024 * 1024  # text of the generations held in memory at once
+    segment_bytes: int = 32 * 1024 * 1024  # text of the generations held in memory at once
     metadata_columns: int = 64
 
     # extraction

@@ -251,12 +251,14 @@ class Journal(SqliteFile):
                 if is_full and tuple(head[:3]) != held[-1][0][:3]:
                     segment, held, size = to_generations(held), [], 0
                     yield segment
+                    del segment  # two would be held at once, while the next one is read
                 with self._using():
                     body, length = unpack(packed)
                 held.append((tuple(head), body))
                 size += length
         if held:
-            yield to_generations(held)
+            segment, held = to_generations(held), []
+            yield segment
 
     def generations(self) -> pl.DataFrame:
         """Give all calls as one GENERATIONS frame; for runs that fit in memory."""
