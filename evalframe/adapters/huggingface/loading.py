@@ -121,7 +121,10 @@ class Source:
             return kind.from_pretrained(self.name, revision=self.revision, trust_remote_code=False, **options)
         except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
             first = str(error).strip().split("\n")[0]
-            raise AdapterError(f"transformers/{self.name} can not be loaded: {type(error).__name__}: {first}") from None
+            raise AdapterError(
+                f"transformers/{self.name} can not be loaded: {type(error).__name__}: {first} -> name a folder that "
+                "holds a model, or a model of the Hub; a private one needs HF_TOKEN"
+            ) from None
 
 
 def fingerprint(folder: Path) -> str:
