@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from evalframe.adapters import ModelAdapter, Sending
+from evalframe.adapters import ENGINE_SETTINGS, ModelAdapter, Sending
 from evalframe.adapters.replay import Replay, replay_adapters
 from evalframe.data.local import FORMATS, read_records
 from evalframe.errors import AdapterError, DatasetError, EvalframeError, Fault, OptionError
@@ -20,8 +20,6 @@ from evalframe.limits import DEFAULT_LIMITS, Limits
 from evalframe.manifest.generation import GenerationSettings, parse_generation
 from evalframe.registry import ADAPTERS, suggestion
 
-# what the engine takes of a model's dict; the adapter is asked about the rest
-ENGINE_SETTINGS = ("generation", "prices", "requests_per_minute", "tokens_per_minute")
 _NO_SECRET = {"api_key_env"}  # the name of a variable of the environment
 _SECRET = re.compile(r"key|token(?!s_per)|secret|passw|auth|credential", re.IGNORECASE)
 FORMS = 'a string such as "mock/rule_based", an adapter, a dict {"model": …}, or a list of these'

@@ -27,6 +27,8 @@ from evalframe.reprs import Telling
 from evalframe.words import CallError
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+# what the engine takes of a model's dict; the adapter is asked about the rest
+ENGINE_SETTINGS = ("generation", "prices", "requests_per_minute", "tokens_per_minute")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from evalframe.adapters import ENGINE_SETTINGS
 from evalframe.adapters.api import Api, Vendor
 from evalframe.adapters.remote import RemoteModel
 from evalframe.errors import AdapterError, Fault
 from evalframe.registry import suggestion
 
 _URL = re.compile(r"@[A-Za-z][A-Za-z0-9+.-]*://")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 OPTIONS = ("api", "api_key_env", "base_url", "drop", "logprobs", "model_id", "model_version", "rename")
 
 
@@ -39,7 +41,7 @@ def remote_models(
     if url and options.get("base_url"):
         faults.append(Fault("base_url", "conflict", "the name has a URL as well", "keep one of the two"))
     if not base_url:
-        remedy = f"write {vendor.name}/{model or 'MODEL'}@http://127.0.0.1:8000/v1"
+        remedy = f"write {vendor.name}/{model.partition('@')[0] or 'MODEL'}@http://127.0.0.1:8000/v1"
         faults.append(Fault("base_url", "missing", "no server is named", remedy))
     if faults:
         raise AdapterError.of(faults, what=name)
@@ -84,7 +86,7 @@ def key_stays_home(models: Sequence[RemoteModel]) -> list[RemoteModel]:
 
 def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:
     faults = [
-        Fault(str(name), "unknown_option", "there is no such option", suggestion(str(name), OPTIONS))
+        Fault(str(name), "unknown_option", "there is no such option", _meant(str(name)))
         for name in options
         if name not in OPTIONS
     ]
@@ -92,6 +94,11 @@ def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:
         value = options.get(name)
         if value is not None and (not isinstance(value, str) or not value):
             faults.append(Fault(name, "bad_type", f"{value!r} is no text"))
+    variable = options.get("api_key_env")
+    if isinstance(variable, str) and variable and not _VARIABLE.fullmatch(variable):
+        remedy = 'write the name of the variable that holds the key, as in "GATEWAY_KEY"'
+        detail = "names no variable of the environment (it is not shown, should it be a key)"
+        faults.append(Fault("api_key_env", "bad_value", detail, remedy))
     if isinstance(api := options.get("api"), str) and api not in vendor.apis:
         faults.append(Fault("api", "unknown_name", f"{vendor.name} has no API {api!r}", suggestion(api, vendor.apis)))
     drop, rename, logprobs = (options.get(name) for name in ("drop", "rename", "logprobs"))
@@ -103,6 +110,15 @@ def _option_faults(vendor: Vendor, options: Mapping[str, Any]) -> list[Fault]:
     if logprobs is not None and not isinstance(logprobs, bool):
         faults.append(Fault("logprobs", "bad_type", f"{logprobs!r} is not True or False"))
     return faults
+
+
+def _meant(name: str) -> str:
+    """Say where an option of a model's dict may belong."""
+    from evalframe.manifest.generation import GenerationSettings  # only for a mistake
+
+    if name in GenerationSettings.model_fields or name in GenerationSettings.foreign_keys:
+        return f'how a model is asked goes into one option: "generation": {{"{name}": …}}'
+    return suggestion(name, (*OPTIONS, *ENGINE_SETTINGS))
 
 
 def _texts(values: Sequence[Any]) -> bool:

@@ -20,6 +20,7 @@ from evalframe.words import CallError
 
 MESSAGE_CHARS = 500  # of what a server says about a failure
 _ERRORS: dict[int, CallError] = {401: "unauthorized", 403: "unauthorized", 408: "timeout", 429: "rate_limited"}
+_NO_SUCH = 404
 _SERVER_ERRORS = {409, 500, 502, 503, 504, 529}  # that another attempt may mend
 
 
@@ -109,6 +110,9 @@ class RemoteModel:
         """
         key, variables = self._key(), self._variables()
         if key is None and (self.vendor.needs_key or self.key_variable):
+            if self.key_variable and not self.key_variable.isupper():  # it may be the key itself
+                raise AdapterError(f"{self.model_id}: no key: api_key_env names no variable of the environment (it is "
+                                   "not shown, should it be a key); give the name of the variable")  # fmt: skip
             raise AdapterError(f"{self.model_id}: no key: set {' or '.join(variables)} in the environment")
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             raise AdapterError(f"{self.model_id}: the key in {' or '.join(variables)} has blanks, line ends or letters "
@@ -186,7 +190,7 @@ class RemoteModel:
         except (ValueError, RecursionError):
             document = None
             if 200 <= reply.status < 300:
-                raise CallFailed("bad_reply", f"the reply is no JSON: {_short(reply.body)}") from None
+                raise CallFailed("bad_reply", f"the reply is no JSON: {_short(reply.body) or 'it is empty'}") from None
         if 200 <= reply.status < 300:
             return document, None
         return document, self._failure(reply, document)
@@ -199,6 +203,7 @@ class RemoteModel:
         message = self._credentials()[0].blot_text(
             f"HTTP {reply.status}: {words or _short(reply.body) or 'no message'}"
         )
+        message = message[:MESSAGE_CHARS] + self._what_was_sent(reply.status)
         error_type = _ERRORS.get(reply.status, "server_error" if reply.status >= 500 else "bad_request")
         if reply.status in _SERVER_ERRORS:
             error_type = "server_error"
@@ -211,11 +216,22 @@ class RemoteModel:
         spent = reply.status == 429 and b"insufficient_quota" in reply.body
         return CallFailed(
             error_type,
-            message[:MESSAGE_CHARS],
+            message,
             status=reply.status,
             retry_after_seconds=hint,
             transient=reply.status in (408, 429, *_SERVER_ERRORS) and not spent,
         )
+
+    def _what_was_sent(self, status: int) -> str:
+        """Say what of a request may be wrong, where a status puts it down to key or address."""
+        if status == _NO_SUCH:
+            return f" (asked for the model {self.model!r} at {self.base_url})"
+        if status not in (401, 403):
+            return ""
+        variable = next((name for name in self._variables() if os.environ.get(name, "").strip()), None)
+        if variable is None:
+            return f" (no key was sent; it would be taken from {' or '.join(self._variables())})"
+        return f" (the key in {variable} was sent)"
 
 
 def _retry_after(reply: Reply) -> float | None:

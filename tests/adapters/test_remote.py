@@ -234,7 +234,9 @@ def test_a_status_has_a_word(build, answers, status, error_type, transient) -> N
     assert (found.error_type, found.transient, found.status) == (error_type, transient, status)
     assert found.retry_after_seconds is None
     if status >= 400:
-        assert str(found) == f"HTTP {status}: these are its words"
+        said, _, asked = str(found).partition(" (")
+        assert said == f"HTTP {status}: these are its words"
+        assert bool(asked) == (status in (401, 403, 404))  # what of the request may be wrong
 
 
 def test_a_redirect_says_where_to(build, answers) -> None:

@@ -10,6 +10,7 @@ import evalframe
 from evalframe.adapters import CallFailed, TaskSpec
 from evalframe.adapters.anthropic import from_name as anthropic
 from evalframe.adapters.google import from_name as google
+from evalframe.adapters.openai import compatible_by_name as compatible
 from evalframe.errors import AdapterError
 
 KEY = "secret-key-of-this-test"
@@ -145,3 +146,51 @@ def test_a_run(vendor) -> None:
     assert run.generations["status"].to_list() == ["completed"] * 5
     assert run.generations["model_id"].unique().to_list() == [f"{vendor.name}/model-x"]
     assert run.samples["score"].sum() >= 3  # the server is wrong one time in five
+
+
+@pytest.mark.parametrize("pasted", ["sk-proj-abc123", "AIzaSyAbc123", "my own-key"])
+def test_a_key_in_place_of_the_name_of_its_variable_is_shown_nowhere(pasted: str) -> None:
+    with pytest.raises(evalframe.EvalframeError, match="should it be a key") as refused:
+        evalframe.run(
+            [{"q": "1"}], {"model": "openai-compatible/m@http://127.0.0.1:9/v1", "api_key_env": pasted},
+            prompt="{{q}}", targets="{{q}}", metrics=["exact_match"], out=False, progress=False,
+        )  # fmt: skip
+    assert pasted not in str(refused.value)
+
+
+def test_what_was_refused_says_which_key_was_sent(scripted, monkeypatch) -> None:
+    scripted.script(require_key="right")
+    options = {"base_url": scripted.url}
+    for key, told in ((None, r"no key was sent; it would be taken from OPENAI_COMPATIBLE_API_KEY"),
+                      ("wrong-key-9", r"the key in OPENAI_COMPATIBLE_API_KEY was sent")):  # fmt: skip
+        if key is None:
+            monkeypatch.delenv("OPENAI_COMPATIBLE_API_KEY", raising=False)
+        else:
+            monkeypatch.setenv("OPENAI_COMPATIBLE_API_KEY", key)
+        (model,) = compatible("m", options)
+        with pytest.raises(CallFailed, match=told) as refused:
+            model.generate("1 + 1 =", TaskSpec("t", "qa", "1 + 1 ="))
+        model.close()
+        assert "wrong-key-9" not in str(refused.value)
+
+
+def test_what_was_not_found_says_what_was_asked_for(scripted) -> None:
+    scripted.script(models=["other"])
+    (model,) = compatible("m", {"base_url": scripted.root})
+    with pytest.raises(CallFailed, match=rf"HTTP 404: .* \(asked for the model 'm' at {scripted.root}\)"):
+        model.generate("1 + 1 =", TaskSpec("t", "qa", "1 + 1 ="))
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("temperature", r'"generation": {"temperature": …}'),
+        ("max_tokens", r'"generation": {"max_tokens": …}'),
+        ("price", r"did you mean 'prices'\?"),
+        ("rpm", r"requests_per_minute"),
+    ],
+)
+def test_an_option_in_a_wrong_place_is_told_where_it_belongs(option: str, told: str) -> None:
+    with pytest.raises(AdapterError, match=told):
+        compatible("m", {"base_url": "http://127.0.0.1:9/v1", option: 1})
