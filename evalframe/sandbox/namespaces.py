@@ -40,6 +40,15 @@ def leave(*, processes: bool) -> bool:
     return True
 
 
+def can_be_nobody(*, reads_all: bool) -> bool:
+    """Whether this process is root, and could go on as nobody.
+
+    Args:
+        reads_all: As for ``become_nobody``.
+    """
+    return os.geteuid() == 0 and (reads_all or _nobody_reads(os.__file__))
+
+
 def become_nobody(*, reads_all: bool) -> bool:
     """Give up being root, and every capability; tell whether this process is no root now.
 
@@ -51,7 +60,7 @@ def become_nobody(*, reads_all: bool) -> bool:
         with contextlib.suppress(OSError):
             kernel.keep_capabilities()
         return True
-    if reads_all or _nobody_reads(os.__file__):
+    if can_be_nobody(reads_all=reads_all):
         try:
             kernel.prctl(_PR_SET_KEEPCAPS, 1)
             os.setgroups([])

@@ -44,7 +44,7 @@ def raise_walls(rules: Mapping[str, Any]) -> dict[str, bool]:
             it from a thread that ends earlier (none).
             ``held``: layers that hold already, because they were raised before the fork (none).
             ``must``: layers that have to hold (none).
-            ``without``: layers to leave out, to show what each one stops (none).
+            ``without``: layers to leave out, to show what each one stops; also ``private_memory`` (none).
 
     Returns:
         Each of ``LAYERS``, and whether it holds.
@@ -118,11 +118,12 @@ def _raise_on_linux(rules: Mapping[str, Any], without: frozenset[str], held: dic
         held["namespaces"] = namespaces.leave(processes=False)
     files = "landlock" not in without and landlock.version() > 0
     if "non_root" not in without:
-        _give(rules.get("write", ()))
+        if namespaces.can_be_nobody(reads_all=files):
+            _give(rules.get("write", ()))
         namespaces.become_nobody(reads_all=files)
     if "no_new_privs" not in without:
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
-    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, int("private_memory" in without))
     if rules.get("parent"):
         die_with(rules["parent"])  # behind the change of user, which undoes it
     if files:
@@ -138,10 +139,9 @@ def _raise_on_linux(rules: Mapping[str, Any], without: frozenset[str], held: dic
 
 def _give(folders: Iterable[str]) -> None:
     """Make folders belong to the user that this process will be; they stay private."""
-    if os.geteuid() == 0:
-        for folder in folders:
-            with contextlib.suppress(OSError):
-                os.chown(folder, namespaces.NOBODY, namespaces.NOBODY)
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            os.chown(folder, namespaces.NOBODY, namespaces.NOBODY)
 
 
 def _confine(rules: Mapping[str, Any]) -> None:
