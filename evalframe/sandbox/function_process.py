@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from evalframe.sandbox.foreign import ForeignSource
 from evalframe.sandbox.scratch import scratch_folder
 
 _WORKER = Path(__file__).with_name("function_worker.py")
@@ -30,7 +31,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+_PLAIN, _WITH_NAN = json.JSONDecoder(parse_constant=_refuse), json.JSONDecoder()
 _HEAD_BYTES = 4
 
 
@@ -43,16 +44,17 @@ class FunctionProcess:
     """
 
     def __init__(
-        self, *, files: Mapping[str, Path], paths: Sequence[str], rlimits: Mapping[str, int], returned_bytes: int
+        self, source: ForeignSource, *, paths: Sequence[str], rlimits: Mapping[str, int], returned_bytes: int
     ) -> None:
         self._open = contextlib.ExitStack()
         self._most_bytes = max(returned_bytes + _SLACK_BYTES, 32 * 1024 * 1024)
         self._arrived = bytearray()
+        self._decode = (_WITH_NAN if source.allow_nan else _PLAIN).decode
         self.state: Literal["talks", "ended", "faulty"] = "talks"
         self._waiting = bytearray()
         self.layers: dict[str, bool] = {}
         try:
-            self._start(files, paths, rlimits)
+            self._start(source.files, paths, rlimits)
         except BaseException:
             self._open.close()
             raise
@@ -122,7 +124,7 @@ class FunctionProcess:
         messages = []
         while self.state != "faulty" and (end := self._message_end()):
             try:
-                messages.append(_DECODER.decode(self._arrived[_HEAD_BYTES:end].decode("ascii")))
+                messages.append(self._decode(self._arrived[_HEAD_BYTES:end].decode("ascii")))
             except (ValueError, RecursionError):
                 self.state = "faulty"
             del self._arrived[:end]

@@ -28,11 +28,11 @@ def as_json(value: Any, *, allow_nan: bool = False) -> str:
         MemoryError: There is not enough.
     """
     try:
-        return _encode[allow_nan](value)
+        return (_encode_with_nan if allow_nan else _encode)(value)
     except MemoryError:
         raise
     except BaseException as error:
-        raise NotPlain(_why_not_plain(value, error)) from None
+        raise NotPlain(_why_not_plain(value, error, allow_nan)) from None
 
 
 class Printed(io.TextIOBase):
@@ -101,13 +101,14 @@ def _number(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON")
 
 
-# bound now: foreign code may put another in its place
-_encode = {allowed: json.JSONEncoder(allow_nan=allowed, default=_number).encode for allowed in (False, True)}
+# bound now: foreign code may put others in their places
+_encode = json.JSONEncoder(allow_nan=False, default=_number).encode
+_encode_with_nan = json.JSONEncoder(default=_number).encode
 
 
-def _why_not_plain(value: Any, error: BaseException) -> str:
+def _why_not_plain(value: Any, error: BaseException, allow_nan: bool) -> str:
     try:
-        found = _unplain(value, "", 0)
+        found = _unplain(value, "", 0, allow_nan)
     except Exception:  # a container of its own type may do anything
         found = ""
     if not found and isinstance(error, RecursionError):
@@ -115,24 +116,24 @@ def _why_not_plain(value: Any, error: BaseException) -> str:
     return found or message_of(error) or type(error).__name__
 
 
-def _unplain(value: Any, place: str, depth: int) -> str:
+def _unplain(value: Any, place: str, depth: int, allow_nan: bool) -> str:
     at = f" at {place}" if place else ""
     if value is None or isinstance(value, str | bool | int):
         return ""
     if isinstance(value, float):
-        return "" if value - value == 0 else f"{value!r}{at}"
+        return "" if allow_nan or value - value == 0 else f"{value!r}{at}"
     if depth > 100:
         return "it is nested too deeply, or holds itself"
     if isinstance(value, dict):
         for key, inner in value.items():
             if not (key is None or isinstance(key, str | bool | int | float)):
                 return f"a key of type {type(key).__name__}{at}"
-            if found := _unplain(inner, f"{place}[{key!r}]"[:200], depth + 1):
+            if found := _unplain(inner, f"{place}[{key!r}]"[:200], depth + 1, allow_nan):
                 return found
         return ""
     if isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            if found := _unplain(inner, f"{place}[{index}]"[:200], depth + 1):
+            if found := _unplain(inner, f"{place}[{index}]"[:200], depth + 1, allow_nan):
                 return found
         return ""
     try:

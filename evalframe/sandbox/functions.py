@@ -163,7 +163,7 @@ class FunctionPool:
 
     def _start(self) -> None:
         process = FunctionProcess(
-            files=self._source.files, paths=self._paths, rlimits=self._rlimits, returned_bytes=self._returned_bytes
+            self._source, paths=self._paths, rlimits=self._rlimits, returned_bytes=self._returned_bytes
         )
         lane = Lane(
             process,

@@ -136,6 +136,17 @@ def test_what_is_no_plain_value_is_broken_and_the_reason_says_where(body, reason
     assert outcome.reason.startswith(reason)
 
 
+def test_nan_arrives_where_it_is_allowed():
+    source = (
+        "def grade(x):\n    return [float('nan'), {'a': float('-inf')}, {x}] if x else [float('nan'), float('-inf')]\n"
+    )
+    code = ForeignSource(source=source, name="grader.py", functions=("grade",), allow_nan=True)
+    with FunctionPool(code, policy=POLICY, n_workers=1) as functions:
+        given, broken = functions.map([Call((0,), LONG), Call((1,), LONG)])
+    assert repr(given) == "Returned(value=[nan, -inf], stdout='')"
+    assert broken == Broken("the returned value is no plain JSON: a value of type set at [2]")
+
+
 def test_ten_megabytes_are_just_allowed():
     [outcome] = outcomes("def grade(x):\n    return 'x' * (10_000_000 - 2)\n", 1)
     assert isinstance(outcome, Returned)
