@@ -110,6 +110,7 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     given = {name: Path(path) for name, path in options.files.items()}
     files = FileStore(files={**given, **source.files}, folder=source.folder)
     suite, graders = with_sources(suite, files, limits=options.limits)
+    named = {one["file_id"] for one in graders.values() if "file_id" in one}
     wanted = _wanted([task.id for task in suite.tasks], options)
     built: list[pl.DataFrame] = []
     faults: list[Fault] = []
@@ -132,7 +133,7 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     if faults:
         raise DatasetError.of(faults, what="the data of the suite")
     rows = pl.concat(built, how="diagonal").sort("task_id", "sample_index")
-    hashes = {name: files.hash(name) for name in file_ids(suite)}
+    hashes = {name: files.hash(name) for name in sorted({*file_ids(suite), *named})}
     plan = suite_plan(rows, suite=suite, content_hashes=hashes, graders=graders)
     return replace(plan, bad_tasks=tuple(_on_one(of_task) for of_task in failed.values()), notes=_left_out(failed))
 

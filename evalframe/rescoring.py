@@ -122,8 +122,9 @@ def rescore(
     if faults := code_faults(definition.rows, limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
     check_sandbox(definition.rows, options=options, graded=graded_tasks(definition.manifest))
-    graders_now = task_graders(definition.manifest, definition.rows, record=definition.changes)
-    check_graders(graders_now, policy=sandbox_policy(options))
+    new = [task for task, part in definition.differing if part == "grader"]  # the others were loaded before
+    found = task_graders(definition.manifest, definition.rows, record=definition.changes)
+    check_graders([one for one in found if one.task_id in new], policy=sandbox_policy(options))
     return _scored(run, definition, options)
 
 
