@@ -11,6 +11,7 @@ import pytest
 
 import evalframe as ef
 from evalframe import grading
+from evalframe.advice import SettingWarning
 from evalframe.errors import DatasetError, ManifestError, OptionError, SandboxError
 from evalframe.graders import GraderWarning
 
@@ -335,7 +336,7 @@ def test_without_a_model_ctx_says_so(graded) -> None:
 def grade(sample, item, ctx):
     return len(ctx.responses_create(input="?")["output_text"])
 """
-    with pytest.warns(GraderWarning, match="RuntimeError"):
+    with pytest.warns(GraderWarning, match="RuntimeError"), pytest.warns(SettingWarning, match="no judge_model"):
         run = graded(source, grader={"contract": "model_backed"})
     assert run.grades["grader_error_type"].to_list() == ["RuntimeError"] * 5
 
