@@ -24,7 +24,8 @@ class Fault:
     Attributes:
         where: A path into the input (``tasks[3].metrics[0].id``) or a place in a file (``rows.jsonl:12:5``).
         rule: A short machine-readable name of the broken rule (``unknown_key``, ``bad_value``).
-        detail: What is wrong, with the value seen and what is allowed.
+        detail: What is wrong, with the value seen and what is allowed; the traceback of foreign code stands below, in
+            indented lines.
         remedy: What to do about it; empty where the detail already says so.
     """
 
@@ -34,8 +35,11 @@ class Fault:
     remedy: str = ""
 
     def __str__(self) -> str:
-        line = f"{self.where}: {self.detail}" if self.where else self.detail
-        return f"{line} -> {self.remedy}" if self.remedy else line
+        what, newline, below = self.detail.partition("\n")
+        if not below.startswith("    "):
+            what, newline, below = self.detail, "", ""
+        line = f"{self.where}: {what}" if self.where else what
+        return (f"{line} -> {self.remedy}" if self.remedy else line) + newline + below
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

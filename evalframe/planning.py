@@ -225,8 +225,9 @@ def _left_out(failed: Mapping[str, Sequence[Fault]]) -> tuple[str, ...]:
 
 
 def _on_one(faults: Sequence[Fault]) -> str:
-    more = len(faults) - 1
-    return str(faults[0]) + (f" (and {more} more fault{'s' if more != 1 else ''})" if more else "")
+    what, newline, below = str(faults[0]).partition("\n")
+    more = f" (and {len(faults) - 1} more of its rows)" if len(faults) > 1 else ""
+    return f"{what}{more}{newline}{below}"
 
 
 def _with_name(error: EvalframeError, name: str) -> list[Fault]:

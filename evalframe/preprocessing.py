@@ -39,6 +39,7 @@ from evalframe.schemas import RECORDS
 ROWS: Final = "rows"
 FEWSHOT_ROWS: Final = "fewshot rows"
 MOST_FAILED = 5  # rows that raised, before the rest is left
+MESSAGE_CHARS = 300  # of an exception on the first line of a fault
 RETURNS = "return a dict (one row), a list of dicts (none, one or many rows), or None (no row)"
 
 
@@ -113,7 +114,7 @@ class Preprocessor:
         try:
             take(_Rows(records, what), taken)
         except SourceError as error:
-            detail = _with_traceback(f"{error.error_type}: {error.detail}", error.traceback)
+            detail = _with_traceback(_on_one_line(error.error_type, error.detail), error.traceback)
             remedies = [fault.remedy for fault in error.fault_records if isinstance(fault, Fault)]
             taken.faults.append(Fault(self._name, error.rule, detail, *remedies))
         if not taken.faults and not taken.n_rows:
@@ -219,7 +220,7 @@ class _Taken:
             return Fault(where, "timeout", f"did not return within {outcome.seconds:g} s", remedy)
         if isinstance(outcome, Broken):
             return Fault(where, "broken", outcome.reason, RETURNS)
-        detail = f"{outcome.error_type}: {outcome.message}"
+        detail = _on_one_line(outcome.error_type, outcome.message)
         if outcome.traceback not in self.shown:  # of many rows that fail alike one traceback says it
             self.shown.add(outcome.traceback)
             detail = _with_traceback(detail, outcome.traceback)
@@ -242,6 +243,12 @@ def _named(value: Any) -> str:
     kinds = {str: "text", bool: "a boolean", int: "a number", float: "a number", list: "a list", type(None): "None"}
     kind = kinds.get(type(value), f"a {type(value).__name__}")
     return kind if value is None else f"{kind} ({short(value)})"
+
+
+def _on_one_line(error_type: str, message: str) -> str:
+    """Name an exception; a traceback has the whole of a long message."""
+    words = " ".join(message.split())
+    return f"{error_type}: {words[:MESSAGE_CHARS]}{'…' * (len(words) > MESSAGE_CHARS)}" if words else error_type
 
 
 def _with_traceback(detail: str, traceback: str) -> str:

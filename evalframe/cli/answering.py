@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evalframe.cli.printing import counted, markdown, say, say_error, show, show_json
+from evalframe.cli.printing import counted, markdown, printable_lines, say, say_error, show, show_json
 
 if TYPE_CHECKING:
     from evalframe.result import Run
@@ -122,7 +122,8 @@ def complaints_of(envelope: dict[str, Any], done: Run) -> list[str]:
     if summary["fates"].get("grader_error"):
         found.append(f"{counted(summary['fates']['grader_error'], 'grader error')}")
     if summary["bad_tasks"]:
-        found += [f"{counted(summary['bad_tasks'], 'bad task')} left out", *done.record["bad_tasks"]]
+        found += [f"{counted(summary['bad_tasks'], 'bad task')} left out"]
+        found += map(printable_lines, done.record["bad_tasks"])
     return found
 
 

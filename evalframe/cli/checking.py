@@ -10,7 +10,7 @@ import typer
 from evalframe.cli import arguments as given
 from evalframe.cli import calling
 from evalframe.cli.answering import answering
-from evalframe.cli.printing import counted, markdown, printable, say, show, show_json
+from evalframe.cli.printing import counted, markdown, printable, printable_lines, say, show, show_json
 from evalframe.cli.wording import in_shell_words
 
 
@@ -138,7 +138,7 @@ def _show(found: Any) -> None:
     if found.models:
         show("\n" + _estimates(found))
     for line in found.bad_tasks:
-        say(f"left out: {line}")
+        say(f"left out: {printable_lines(line)}")
     say(f"settings of the run: {_settings(found.generation) or 'none; each model has its own defaults'}")
     for model, sending in found.sendings.items():
         parts = [

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 NARROW = 70  # columns of a terminal under which the cells of a fault stand under each other
 MOST_ALIKE = 10  # faults that differ in nothing but their place
 SHARE_OF_PLACES = 3  # the places take at most this part of the line
+Parts = tuple[str, str, str, list[str]]  # of a fault: where, what, what to do, a traceback
 
 
 def show(text: str) -> None:
@@ -92,7 +93,7 @@ def error_text(error: Exception, *, width: int | None) -> str:
     Args:
         error: What was raised.
         width: Of the terminal: faults are an aligned table. None: no terminal, each fault is one line, so that it
-            can be searched for.
+            can be searched for. A traceback stands below its fault.
     """
     every: Sequence[Fault | TaskFault] = getattr(error, "fault_records", ())
     faults, left = _without_floods(every)
@@ -100,7 +101,7 @@ def error_text(error: Exception, *, width: int | None) -> str:
     if not faults:
         return head if width is None else _wrapped(head, width, later="  ")
     if width is None:
-        return "\n".join([head, *(f"  {_said(str(fault))}" for fault in faults), *left])
+        return "\n".join([head, *(line for fault in faults for line in _plain_lines(fault)), *left])
     table = _fault_table([_parts(fault) for fault in faults], width)
     return "\n".join([_wrapped(head, width, later="  "), *table, *(_wrapped(line, width, later="  ") for line in left)])
 
@@ -113,6 +114,11 @@ def say_error(error: Exception) -> None:
 def printable(text: str) -> str:
     """Give a text on one line, without characters that steer a terminal."""
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Give a text of several lines without characters that steer a terminal."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def _said(text: str) -> str:
@@ -142,26 +148,40 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
-def _parts(fault: Any) -> tuple[str, str, str]:
-    """Give where, what and what to do of a fault of either kind."""
+def _parts(fault: Any) -> Parts:
+    """Give where, what, what to do, and the lines of a traceback of a fault of either kind."""
     if hasattr(fault, "remedy"):
-        return printable(fault.where), _said(fault.detail), _said(fault.remedy)
+        what, below = _apart(fault.detail)
+        return printable(fault.where), _said(what), _said(fault.remedy), below
     place, _, what = str(fault).partition(f": {fault.rule}: ")
-    return printable(place), printable(f"{fault.rule}: {what}"), ""
+    return printable(place), printable(f"{fault.rule}: {what}"), "", []
 
 
-def _fault_table(faults: Sequence[tuple[str, str, str]], width: int) -> list[str]:
+def _plain_lines(fault: Fault | TaskFault) -> list[str]:
+    what, below = _apart(str(fault))
+    return [f"  {_said(what)}", *(f"  {line}" for line in below)]
+
+
+def _apart(text: str) -> tuple[str, list[str]]:
+    """Divide what is said from a traceback below it, whose lines are indented; other line breaks are no lines."""
+    what, *below = text.split("\n")
+    if all(line.startswith("    ") for line in below):
+        return what, [printable(line) for line in below]
+    return text, []
+
+
+def _fault_table(faults: Sequence[Parts], width: int) -> list[str]:
     """Lay out faults for a terminal: places are never broken, so that they can be copied."""
     if width < NARROW:
         return [line for fault in faults for line in _stacked(fault, width)]
-    has_remedy = any(remedy for _, _, remedy in faults)
-    first = min(max(_cells(where) for where, _, _ in faults), width // SHARE_OF_PLACES)
+    has_remedy = any(remedy for _, _, remedy, _ in faults)
+    first = min(max(_cells(where) for where, *_ in faults), width // SHARE_OF_PLACES)
     room = width - 2 - first - 2
     second, third = ((room - 2) * 11 // 20, 0) if has_remedy else (room, 0)
     third = room - 2 - second if has_remedy else 0
     widths = [max(first, len("where")), second, third] if has_remedy else [max(first, len("where")), second]
     lines = [_row(["where", "what", "what to do"][: len(widths)], widths), _row(["-" * n for n in widths], widths)]
-    for where, what, remedy in faults:
+    for where, what, remedy, below in faults:
         columns = [_broken(what, second), _broken(remedy, third) if has_remedy else []]
         places = [where]
         if _cells(where) > first:  # a long place has a line of its own
@@ -170,14 +190,15 @@ def _fault_table(faults: Sequence[tuple[str, str, str]], width: int) -> list[str
         for i in range(max(len(places), *(len(column) for column in columns))):
             at = [column[i] if i < len(column) else "" for column in (places, *columns)]
             lines.append(_row(at[: len(widths)], widths))
+        lines += below  # as wide as it is, so that code stays code
     return lines
 
 
-def _stacked(fault: tuple[str, str, str], width: int) -> list[str]:
-    where, what, remedy = fault
+def _stacked(fault: Parts, width: int) -> list[str]:
+    where, what, remedy, below = fault
     lines = [f"  {where}"] if where else []
     lines += [f"    {line}" for line in _broken(what, width - 4)]
-    return lines + [f"    {line}" for line in (_broken(f"-> {remedy}", width - 4) if remedy else [])]
+    return lines + [f"    {line}" for line in (_broken(f"-> {remedy}", width - 4) if remedy else [])] + below
 
 
 def _row(cells: Sequence[str], widths: Sequence[int]) -> str:

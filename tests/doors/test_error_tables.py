@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from evalframe.cli.printing import error_text, markdown, printable, shortened
-from evalframe.errors import Fault, ManifestError, OptionError, TaskFault, TaskFileError
+from evalframe.errors import Fault, ManifestError, OptionError, PreprocessError, TaskFault, TaskFileError
 
 LONG = "tasks[12].output_extraction.a_very_long_name_of_a_key.and_another_one[3].pattern"
 ERROR = ManifestError.of(
@@ -158,6 +158,20 @@ def test_alike_faults_are_counted_and_not_scrolled_by(width: int | None) -> None
     assert "t.jsonl:11 " not in told
     assert "t.jsonl:1001" in told
     assert "and 990 more such faults (task_id missing_required: is missing); --json names them all" in told
+
+
+@pytest.mark.parametrize("width", [None, 40, 120])
+def test_a_traceback_stands_below_its_fault_line_by_line(width: int | None) -> None:
+    lines = ["Traceback (most recent call last):", '  File "prepare.py", line 2, in transform\x1b[2J', "KeyError: 7"]
+    traceback = "\n".join(f"    {line}" for line in lines)
+    bad = Fault("task a: rows[0]", "raised", f"KeyError: 7\n{traceback}", "look")
+    odd = Fault("task b", "raised", "two\nlines of data", "look")
+    lines = error_text(PreprocessError.of([bad, odd], what="failed"), width=width).splitlines()
+    at = next(index for index, line in enumerate(lines) if "Traceback" in line)
+    assert lines[at + 1].endswith('File "prepare.py", line 2, in transform\\x1b[2J')
+    assert lines[at + 2].endswith("    KeyError: 7")
+    assert "look" in "".join(lines[:at])
+    assert sum("two\\nlines" in line for line in lines) == 1
 
 
 def test_python_s_options_are_said_as_flags() -> None:

@@ -161,7 +161,9 @@ def test_failed_tasks_can_be_skipped_and_the_run_says_so(suite: Suite, Counting:
         run = ef.run(manifest, Counting(), **{**OPTIONS, "out": tmp_path / "run"}, skip_failed_tasks=True)
     assert run.rows["task_id"].unique().to_list() == ["good"]
     assert len(run.record["bad_tasks"]) == 1
-    assert run.record["bad_tasks"][0].startswith("task bad: rows[0] (line 1): KeyError: 'none_such'")
+    first, *below = run.record["bad_tasks"][0].split("\n")
+    assert first == "task bad: rows[0] (line 1): KeyError: 'none_such' (and 4 more of its rows)"
+    assert below[0] == "    Traceback (most recent call last):"
     assert run.record["options"]["skip_failed_tasks"]
     assert run.envelope()["summary"]["bad_tasks"] == 1
     assert any("task bad is left out" in note for note in run.leaderboard().notes)
