@@ -29,7 +29,9 @@ Price = Annotated[
 CachePath = Annotated[
     Path | None, typer.Option("--cache-path", help="File of the result cache; default: the user's.", metavar="FILE")
 ]
-MaxCost = Annotated[float | None, typer.Option("--max-cost-usd", help="No call begins once so much is spent.", metavar="DOLLARS")]
+MaxCost = Annotated[
+    float | None, typer.Option("--max-cost-usd", help="No call begins once so much is spent.", metavar="DOLLARS")
+]
 RequestsPerMinute = Annotated[float | None, typer.Option(help="Of each model, at most.", metavar="N")]
 TokensPerMinute = Annotated[float | None, typer.Option(help="Of each model, at most.", metavar="N")]
 MaxRateLimitWait = Annotated[
