@@ -21,6 +21,7 @@ from evalframe.words import CallError
 MESSAGE_CHARS = 500  # of what a server says about a failure
 _ERRORS: dict[int, CallError] = {401: "unauthorized", 403: "unauthorized", 408: "timeout", 429: "rate_limited"}
 _NO_SUCH = 404
+_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps makes one a call
 _SERVER_ERRORS = {409, 500, 502, 503, 504, 529}  # that another attempt may mend
 
 
@@ -139,7 +140,7 @@ class RemoteModel:
     def send(self, path: str, body: Mapping[str, Any], *, deadline: float | None) -> Reply:
         """Send one body and give what came back, the key blotted out should the server have repeated it."""
         secret, headers = self._credentials()
-        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        data = _dumps(body).encode("utf-8", "replace")
         reply = self.transport.post(path, data, headers=headers, deadline=deadline)
         body_without = secret.blot(reply.body)
         return reply if body_without is reply.body else Reply(reply.status, reply.headers, body_without)
