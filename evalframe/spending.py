@@ -16,9 +16,10 @@ from evalframe.schemas import COSTS, GENERATIONS, RUN_COSTS, TASK_COSTS
 # what is used of GENERATIONS beside the key: texts need not be loaded
 OF_CALLS = (
     "status", "cached", "attempts", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
-    "cost_usd_original", "latency_seconds",
+    "cost_usd_original", "latency_seconds", "error_type",
 )  # fmt: skip
 _SUMS = ("cost_usd", "cost_usd_original", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_MAYBE_PAID = ("timeout", "bad_reply")  # the server may have written a reply that never came, or that is none
 _SCHEMAS = {"model": COSTS, "task": TASK_COSTS, "run": RUN_COSTS}
 
 
@@ -35,7 +36,8 @@ def costs(generations: pl.DataFrame, *, by: Literal["model", "task", "run"] = "m
         generations: The calls.
         by: ``model``, ``task`` or ``run``.
 
-    Notes: models with completed calls whose price is not known; with several rows what all calls cost.
+    Notes: models with completed calls whose price is not known; failed calls that may have been charged; with several
+    rows what all calls cost.
 
     Nulls:
         A sum is null as soon as one completed call does not tell its part: an unknown price is not 0. Latencies are
@@ -58,6 +60,14 @@ def costs(generations: pl.DataFrame, *, by: Literal["model", "task", "run"] = "m
         f"{model}: the price of {n} of {n_completed} completed calls is not known, so cost_usd is null"
         for model, n, n_completed in by_model.select("model_id", "n_unpriced", "n_completed").iter_rows()
         if n
+    ]
+    maybe = (pl.col("status") == "failed") & pl.col("error_type").is_in(_MAYBE_PAID) & pl.col("cost_usd").is_null()
+    charged = generations.filter(maybe, pl.col("attempts") > 0).group_by("model_id", maintain_order=True).len()
+    known = by_model.filter(pl.col("cost_usd").is_not_null())["model_id"].implode()
+    notes += [
+        f"{model}: {n} failed call{'' if n == 1 else 's'} (timeout or bad_reply) may have been charged by the server, "
+        "and cost_usd does not count them"
+        for model, n in charged.filter(pl.col("model_id").is_in(known)).iter_rows()
     ]
     if found.height > 1:
         notes += _in_all(_totalled(total).row(0, named=True))

@@ -39,7 +39,8 @@ def test_calls_tokens_dollars_and_latency_add_up() -> None:
          "n_attempts": 6, "latency_median_seconds": 2.0, "latency_p95_seconds": pytest.approx(2.9),
          "latency_sum_seconds": 4.0, "n_calls": 4, "n_completed": 2, "n_failed": 1, "n_skipped": 1}
     ]  # fmt: skip
-    assert found.notes == ()
+    (note,) = found.notes
+    assert note.startswith("m: 1 failed call (timeout or bad_reply) may have been charged by the server")
 
 
 def test_an_unknown_price_is_not_0_and_is_said() -> None:
@@ -51,6 +52,13 @@ def test_an_unknown_price_is_not_0_and_is_said() -> None:
 def test_a_model_without_a_reply_paid_nothing_and_has_no_latency() -> None:
     found = costs(generations({"status": "failed", "error_type": "timeout", "error_message": "x"}))
     assert found.select("cost_usd", "total_tokens", "latency_median_seconds").row(0) == (0.0, 0, None)
+
+
+def test_what_surely_was_not_charged_is_no_note() -> None:
+    failed = {"status": "failed", "error_message": "x"}
+    refused = {**failed, "error_type": "bad_request"}
+    paid = {**failed, "error_type": "bad_reply", "cost_usd": 0.5, "cost_usd_original": 0.5}  # for an empty reply before
+    assert costs(generations(refused, paid, {**failed, "error_type": "timeout", "attempts": 0})).notes == ()
 
 
 def test_models_stand_apart_and_no_call_gives_no_row() -> None:

@@ -183,7 +183,12 @@ def check_bar(fail_under: float | None) -> None:
 
 def _below(envelope: dict[str, Any], bar: float | None) -> list[str]:
     return [
-        f"{row['model_id']}: mean score {row['mean_score']} is below {bar}"
+        f"{row['model_id']}: "
+        + (
+            f"no sample has a score; {bar} is asked for"
+            if row["mean_score"] is None
+            else f"mean score {row['mean_score']} is below {bar}"
+        )
         for row in envelope["leaderboard"]
         if bar is not None and (row["mean_score"] is None or row["mean_score"] < bar)
     ]
