@@ -69,6 +69,13 @@ def prctl(option: int, value: Any = 0) -> int:
     return call("prctl", option, value, 0, 0, 0)
 
 
+def has_capability(number: int) -> bool:
+    """Whether this process has a capability (a number under 32) now."""
+    header, sets = CapabilityHeader(_CAPABILITY_VERSION_3, 0), (CapabilitySet * 2)()
+    call("capget", ctypes.byref(header), sets)
+    return bool(sets[0].effective >> number & 1)
+
+
 def keep_capabilities(*numbers: int) -> None:
     """Give up every capability but these (numbers under 32)."""
     kept = sum(1 << number for number in numbers)

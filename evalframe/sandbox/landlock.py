@@ -8,6 +8,7 @@ same on the older ones.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import stat
 from collections.abc import Iterable
@@ -34,6 +35,7 @@ class _Beneath(kernel.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
+@functools.cache
 def version() -> int:
     """The version of Landlock that the kernel has; 0 without it."""
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 
 from . import kernel
 
@@ -18,8 +19,8 @@ _NEW_IPC, _NEW_USER, _NEW_PROCESSES, _NEW_NETWORK = 0x08000000, 0x10000000, 0x20
 def leave(*, processes: bool) -> bool:
     """Leave the machine's network and queues, and with ``processes`` its tree of processes for one's next child.
 
-    Root needs no user namespace for it. Where another user may have none (many containers, some distributions),
-    nothing is changed and the answer is False.
+    Root needs no user namespace for it, and takes none: in there it could not become another user. Where that is not
+    allowed (many containers, some distributions), nothing is changed and the answer is False.
     """
     wanted = _NEW_IPC | _NEW_NETWORK | (_NEW_PROCESSES if processes else 0)
     user, group = os.geteuid(), os.getegid()
@@ -27,7 +28,8 @@ def leave(*, processes: bool) -> bool:
         kernel.call("unshare", wanted)
         return True
     except OSError:
-        pass
+        if user == 0:
+            return False
     try:
         kernel.call("unshare", wanted | _NEW_USER)
     except OSError:
@@ -40,44 +42,49 @@ def leave(*, processes: bool) -> bool:
     return True
 
 
-def can_be_nobody(*, reads_all: bool) -> bool:
+def can_be_nobody(*, reads_all: bool, read: Iterable[str] = ()) -> bool:
     """Whether this process is root, and could go on as nobody.
 
     Args:
         reads_all: As for ``become_nobody``.
+        read: Files and folders beside the Python installation that have to be read then.
     """
-    return os.geteuid() == 0 and (reads_all or _nobody_reads(os.__file__))
+    if os.geteuid() != 0:
+        return False
+    if reads_all and kernel.has_capability(kernel.CAP_DAC_READ_SEARCH):
+        return True
+    return all(_nobody_reads(path) for path in (os.__file__, *read))
 
 
-def become_nobody(*, reads_all: bool) -> bool:
-    """Give up being root, and every capability; tell whether this process is no root now.
+def become_nobody(*, reads_all: bool) -> None:
+    """Give up being root, and every capability.
 
     Args:
         reads_all: Keep the right to read what root may read, where something else (Landlock) says which files those
-            are: an installation in root's home can not be read otherwise.
+            are: an installation in root's home can not be read otherwise. Many containers do not have that right.
     """
-    if os.geteuid() != 0:
-        with contextlib.suppress(OSError):
-            kernel.keep_capabilities()
-        return True
-    if can_be_nobody(reads_all=reads_all):
-        try:
-            kernel.prctl(_PR_SET_KEEPCAPS, 1)
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-            kernel.prctl(_PR_SET_KEEPCAPS, 0)
-        except OSError:  # a user namespace that knows no other user
-            pass
-    with contextlib.suppress(OSError):
-        kernel.keep_capabilities(*([kernel.CAP_DAC_READ_SEARCH] if reads_all and os.geteuid() != 0 else []))
-    return os.geteuid() != 0
+    kept = [kernel.CAP_DAC_READ_SEARCH] if reads_all and kernel.has_capability(kernel.CAP_DAC_READ_SEARCH) else []
+    with contextlib.suppress(OSError):  # a user namespace that knows no other user
+        kernel.prctl(_PR_SET_KEEPCAPS, 1)
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    kernel.prctl(_PR_SET_KEEPCAPS, 0)
+    kernel.keep_capabilities(*(kept if os.geteuid() != 0 else []))
+
+
+def give_up_capabilities() -> None:
+    """Keep none, as the user that this process is."""
+    kernel.keep_capabilities()
 
 
 def _nobody_reads(path: str) -> bool:
-    """Whether every folder on the way lets others through, and they may read the file."""
-    place = os.path.abspath(path)
-    if not os.stat(place).st_mode & 0o004:
+    """Whether every folder on the way lets others through, and they may read what is there; nothing there is fine."""
+    place = os.path.realpath(path)
+    if not os.path.exists(place):
+        return True
+    wanted = 0o005 if os.path.isdir(place) else 0o004
+    if os.stat(place).st_mode & wanted != wanted:
         return False
     while (place := os.path.dirname(place)) != "/":
         if not os.stat(place).st_mode & 0o001:

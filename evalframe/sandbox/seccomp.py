@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import struct
 
 from . import kernel
@@ -76,6 +77,8 @@ _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _EQUAL, _GREATER, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER, _ARCHITECTURE = 0, 4
+_OWN = 0x7E5EED7E  # stands for the process id; no number of the filter's own
+_OWN_WORD = struct.pack("=I", _OWN)
 
 
 class _Program(kernel.Structure):
@@ -91,12 +94,24 @@ def refuse_system_calls(*, processes: bool) -> None:
     Raises:
         OSError: The kernel has no filters, or not on this machine type.
     """
-    if kernel.MACHINE not in _AUDIT:
+    if not is_known():
         raise OSError(errno.ENOSYS, f"no table of system calls for {kernel.MACHINE}")
-    code = b"".join(_filter(processes))
+    own = kernel.call("getpid")  # by the kernel's word, not by what Python kept
+    code = prepared(processes).replace(_OWN_WORD, struct.pack("=I", own))
     program = _Program(len(code) // 8, code)
     kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     kernel.call("prctl", kernel.PR_SET_SECCOMP, 2, ctypes.byref(program), 0, 0)
+
+
+def is_known() -> bool:
+    """Whether there is a table for this type of machine."""
+    return kernel.MACHINE in _AUDIT
+
+
+@functools.cache
+def prepared(processes: bool) -> bytes:
+    """Write the filter, with a word in the place of the process id: a warm worker does it once, before it forks."""
+    return b"".join(_filter(processes))
 
 
 def _filter(processes: bool) -> list[bytes]:
@@ -113,12 +128,11 @@ def _filter(processes: bool) -> list[bytes]:
         if numbers[place] >= 0:
             code.extend(_where(_EQUAL, numbers[place], [*body, _end(_ALLOW)]))
 
-    own = kernel.call("getpid")  # by the kernel's word, not by what Python kept
     if not processes:
         for numbers in _TO_A_PROCESS.values():
-            watch(numbers, [_argument(0), *_unless(own, refuse)])
+            watch(numbers, [_argument(0), *_unless(_OWN, refuse)])
     for numbers in _OF_A_PROCESS.values():
-        watch(numbers, [_argument(0), *_where(_EQUAL, 0, [_end(_ALLOW)]), *_unless(own, refuse)])
+        watch(numbers, [_argument(0), *_where(_EQUAL, 0, [_end(_ALLOW)]), *_unless(_OWN, refuse)])
     threads_only = [] if processes else [_step(_ANY_BIT, _CLONE_THREAD, 1, 0), *refuse]
     watch(_CLONE, [_argument(0), *_where(_ANY_BIT, _CLONE_NAMESPACES, refuse), *threads_only])
     for numbers, index, values in ((_FCNTL, 1, _OWNERS), (_IOCTL, 1, _TERMINAL), (_PRCTL, 0, _PROPERTIES)):

@@ -68,6 +68,16 @@ def raise_walls(rules: Mapping[str, Any]) -> dict[str, bool]:
     return held
 
 
+def prepare() -> None:
+    """Do once what every process that is forked from this one would do again."""
+    if kernel.LINUX:
+        import _socket  # noqa: F401  (loaded, for trying out)
+
+        landlock.version()
+        if seccomp.is_known():
+            seccomp.prepared(False)
+
+
 def limit(limits: Mapping[str, int]) -> bool:
     """Set limits of the system on this process, never over those that it has; tell whether all of them hold."""
     all_hold = True
@@ -116,18 +126,19 @@ def _raise_on_linux(rules: Mapping[str, Any], without: frozenset[str], held: dic
     held["namespaces"] = "namespaces" in rules.get("held", ())
     if not held["namespaces"] and "namespaces" not in without:
         held["namespaces"] = namespaces.leave(processes=False)
-    files = "landlock" not in without and landlock.version() > 0
+    # before the change of user, which may not find the way to the scratch folder any more
+    files = "landlock" not in without and _confine(rules)
     if "non_root" not in without:
-        if namespaces.can_be_nobody(reads_all=files):
+        if namespaces.can_be_nobody(reads_all=files, read=rules.get("read", ())):
             _give(rules.get("write", ()))
-        namespaces.become_nobody(reads_all=files)
+            namespaces.become_nobody(reads_all=files)
+        else:
+            namespaces.give_up_capabilities()
     if "no_new_privs" not in without:
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
     kernel.prctl(kernel.PR_SET_DUMPABLE, int("private_memory" in without))
     if rules.get("parent"):
         die_with(rules["parent"])  # behind the change of user, which undoes it
-    if files:
-        _confine(rules)
     if "seccomp" not in without:
         with contextlib.suppress(OSError):
             seccomp.refuse_system_calls(processes=processes)
@@ -144,12 +155,13 @@ def _give(folders: Iterable[str]) -> None:
             os.chown(folder, namespaces.NOBODY, namespaces.NOBODY)
 
 
-def _confine(rules: Mapping[str, Any]) -> None:
+def _confine(rules: Mapping[str, Any]) -> bool:
     read = [*installation(), *_RANDOM, *rules.get("read", ())]
     try:
         landlock.confine(read=read, write=rules.get("write", ()), devices=_DEVICES)
     except OSError:
-        kernel.keep_capabilities()  # the right to read all was kept for a wall that is not there
+        return False
+    return True
 
 
 def _folder_is_closed(folder: str) -> bool:

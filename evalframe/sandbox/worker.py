@@ -52,6 +52,7 @@ def main() -> None:
     worker = _Worker(line, settings)
     for name in _USUAL:
         importlib.import_module(name)
+    importlib.import_module("inside.walls").prepare()
     os.environ.clear()
     sys.argv = ["candidate"]
     worker.enter_namespace()

@@ -121,6 +121,9 @@ ATTACKS = {
     "memory in C code": Attack("load('mmap').mmap(-1, 1 << 30)", _LIMITS),
     "memory in a file of memory": Attack("os.memfd_create('x')", _CALLS),
     "a file of 1 GB": Attack("open('big', 'wb').truncate(1 << 30)", _LIMITS),
+    "threads": Attack(
+        "t = load('threading')\n[t.Thread(target=t.Event().wait, daemon=True).start() for _ in range(300)]", _LIMITS
+    ),
     "open files": Attack("kept = [open('/dev/null') for _ in range(200)]", _LIMITS),
     # the kernel
     "another user namespace": Attack("call('unshare', 0x10000000)", _CALLS),

@@ -243,6 +243,22 @@ def f(): return 1
     assert list(outside.iterdir()) == [outside / "kept"]
 
 
+def test_ten_thousand_files_are_gone_with_their_folder(own_temporary_folder, run):
+    code = "def f():\n    for i in range(10_000): open(str(i), 'x').close()\n    return 1\n"
+    assert run(code, "f() == 1", timeout_seconds=30).exit_code == "pass"
+    assert list(own_temporary_folder.iterdir()) == []
+
+
+def test_what_is_registered_for_the_exit_is_not_run(run):
+    result = run("import atexit\natexit.register(print, 'late', flush=True)\ndef f(): return 1\n", "f() == 1")
+    assert (result.exit_code, result.stdout) == ("pass", "")
+
+
+def test_the_package_that_runs_it_can_not_be_imported(run):
+    for name in ("evalframe", "polars"):
+        assert run(f"import {name}\n", "1").reason.endswith(f"ModuleNotFoundError: No module named '{name}'")
+
+
 def test_removal_does_not_follow_a_folder_that_is_a_link(tmp_path):
     kept = tmp_path / "kept"
     kept.mkdir()
