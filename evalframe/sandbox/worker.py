@@ -53,6 +53,7 @@ def main() -> None:
     for name in _USUAL:
         importlib.import_module(name)
     importlib.import_module("inside.walls").prepare()
+    importlib.import_module("inside.testing").warm_up()
     os.environ.clear()
     sys.argv = ["candidate"]
     worker.enter_namespace()
