@@ -84,6 +84,17 @@ def test_a_run_says_aloud_which_wall_is_missing(holding, fixtures):
         ef.run(fixtures / "tasks.jsonl", **tasks)
 
 
+@pytest.mark.parametrize("sandbox", ["auto", "strict"])
+def test_with_all_walls_a_run_of_generated_code_has_not_to_be_allowed(fixtures, sandbox):
+    if missing := [wall for wall in launch.WALLS if not layers()[wall]]:
+        pytest.skip(f"this machine has no {', '.join(missing)}")
+    run = ef.run(
+        fixtures / "tasks.jsonl", "mock/rule_based", task_ids=["code_001"], sandbox=sandbox, progress=False
+    )  # fmt: skip
+    assert run.scores["fate"].to_list() == ["scored"]
+    assert run.record["sandbox_layers"] == layers()
+
+
 @pytest.mark.usefixtures("nothing_starts")
 def test_where_there_are_no_limits_it_is_refused(monkeypatch):
     real_import = builtins.__import__
