@@ -15,7 +15,6 @@ import sys
 import traceback
 import types
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from .function_channel import Channel, Context
@@ -150,20 +149,23 @@ def _seed(seed: int) -> None:
             seeding(seed % 2**32)
 
 
-def clean(folder: str) -> None:
-    """Remove what earlier calls left in the working folder, and go there."""
-    os.chdir(folder)
-    with os.scandir(folder) as entries:
-        left = list(entries)
-    if not left:
-        return
-    from .scratch import remove_folder
+def cleans(folder: str) -> bool:
+    """Go to the working folder and remove what earlier calls left there; tell whether that could be done."""
+    try:
+        os.chdir(folder)
+        with os.scandir(folder) as entries:
+            left = list(entries)
+        if left:
+            import shutil
 
-    for entry in left:
-        if entry.is_dir(follow_symlinks=False):
-            remove_folder(Path(entry.path))
-        else:
-            os.unlink(entry.path)
+            for entry in left:
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)
+    except (OSError, RecursionError):
+        return False
+    return True
 
 
 def serve(channel: Channel, folder: str) -> None:
@@ -179,7 +181,9 @@ def serve(channel: Channel, folder: str) -> None:
     while (told := channel.call()) is not None:
         _, number, arguments, (begins, tells, *settings) = told
         if begins and not fresh:
-            clean(folder)
+            if not cleans(folder):
+                channel.send(["spent"])
+                return
             if not _loads(channel, functions):
                 return
         if tells:

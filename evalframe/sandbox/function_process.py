@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from evalframe.sandbox.foreign import ForeignSource
+from evalframe.sandbox.launch import must_hold
 from evalframe.sandbox.scratch import scratch_folder
 
 _WORKER = Path(__file__).with_name("function_worker.py")
@@ -69,7 +70,7 @@ class FunctionProcess:
         settings = {
             "rules": {
                 "read": [*named.values(), *paths, str(_WORKER.parent)], "write": [folder], "rlimits": dict(rlimits),
-                "processes": False, "network": False,
+                "processes": False, "network": False, "must": must_hold(),
             },
             "paths": list(paths), "folder": folder,
         }  # fmt: skip

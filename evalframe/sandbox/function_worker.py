@@ -28,8 +28,8 @@ def main() -> None:
     package = types.ModuleType("inside")
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["inside"] = package
-    reaping = importlib.import_module("inside.reaping")
-    reaping.harden()
+    walls, reaping = importlib.import_module("inside.walls"), importlib.import_module("inside.reaping")
+    walls.harden()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller decides when it is over
     settings["rules"]["parent"] = os.getpid()
     pid = os.fork()
@@ -50,10 +50,10 @@ def run_foreign(control: int, settings: dict[str, Any]) -> None:
     status = 1
     try:
         os.setsid()
-        calls = importlib.import_module("inside.function_calls")
+        calls, walls = importlib.import_module("inside.function_calls"), importlib.import_module("inside.walls")
         sys.argv = ["foreign"]
         channel = calls.Channel(os.fdopen(control, "rb"), os.fdopen(os.dup(control), "wb"))
-        channel.send(["up", _raise_walls(settings["rules"])])
+        channel.send(["up", walls.raise_walls(settings["rules"])])
         sys.path += settings["paths"]
         calls.serve(channel, settings["folder"])
         status = 0
@@ -61,16 +61,6 @@ def run_foreign(control: int, settings: dict[str, Any]) -> None:
         os.write(2, f"{type(error).__name__}: {error}\n".encode(errors="replace"))
     finally:
         os._exit(status)
-
-
-def _raise_walls(rules: dict[str, Any]) -> dict[str, bool]:
-    try:
-        walls = importlib.import_module("inside.walls")
-    except ModuleNotFoundError:
-        importlib.import_module("inside.reaping").limit(rules["rlimits"])
-        return {"rlimits": True}
-    held: dict[str, bool] = walls.raise_walls(rules)
-    return held
 
 
 def _ending(pid: int, *, wait: bool) -> str:

@@ -214,12 +214,11 @@ class FunctionPool:
                 return
             self._signature = self._signature or lane.signature
             if done is not None:
-                place, outcome, spent = done
-                self._outcomes[place] = outcome
-                if spent:
-                    self._give_back(lane.rest())
-                    self._end(lane)
-                    return
+                self._outcomes[done[0]] = done[1]
+            if lane.is_spent:
+                self._give_back(lane.rest())
+                self._end(lane)
+                return
         if lane.process.state == "faulty":
             self._senseless(lane)
         elif lane.process.state == "ended":

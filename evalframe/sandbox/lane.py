@@ -26,6 +26,7 @@ class Lane:
 
     Attributes:
         signature: The function's name and its positional arguments, once the source is loaded.
+        is_spent: It can do no more calls, and is to be ended.
         moment: When the time of what it does now is over; infinity where no clock runs.
     """
 
@@ -40,7 +41,8 @@ class Lane:
         self._source, self._load_seconds = source, load_seconds
         self._sent: deque[tuple[int, Call, bool, int]] = deque()  # with whether it tells its begin, and its size
         self._unsent: deque[tuple[int, Call]] = deque()
-        self._begins = False
+        self._begins = self.is_spent = False
+        self._n_chunks = 0
         self._runs = False  # the first of the sent ones has begun
         self._asked = self._unanswered = self._late = 0
         self._left = 0.0
@@ -59,6 +61,7 @@ class Lane:
     def take(self, chunk: deque[tuple[int, Call]]) -> None:
         """Begin a chunk, with the source run anew."""
         self._unsent, self._begins = chunk, True
+        self._n_chunks += 1
         self._send()
         self._wait_for_next()
 
@@ -72,8 +75,8 @@ class Lane:
             return TimedOut(self._sent[0][1].timeout_seconds)
         return Broken(f"running the source anew took over {self._load_seconds:g} s")
 
-    def understand(self, message: Any, asking: Asking) -> tuple[int, Outcome, bool] | None:
-        """Take a message; gives the place and outcome of a call that is done, and whether the worker is spent.
+    def understand(self, message: Any, asking: Asking) -> tuple[int, Outcome] | None:
+        """Take a message; gives the place and outcome of a call that is done. ``is_spent`` tells whether it can go on.
 
         Raises:
             SourceError: The source can not be loaded.
@@ -98,7 +101,10 @@ class Lane:
             case ["raised", int(place), str(error_type), str(detail), str(frames)] if self._is_at(place):
                 return self._done(Raised(error_type, detail, frames))
             case ["broken", int(place), str(reason), bool(spent)] if self._is_at(place):
-                return self._done(Broken(reason), spent=spent)
+                self.is_spent = spent
+                return self._done(Broken(reason))
+            case ["spent"] if self._n_chunks > 1 and not self._runs:  # never before it has done some calls
+                self.is_spent = True
             case ["began" | "returned" | "raised" | "broken", int(place), *_] if self._is_done(place):
                 self._count_late()  # more than one answer to a call: the first counts
             case _:
@@ -116,12 +122,12 @@ class Lane:
         if self._late > _LATE_MESSAGES:
             raise NoAnswer
 
-    def _done(self, outcome: Outcome, *, spent: bool = False) -> tuple[int, Outcome, bool]:
+    def _done(self, outcome: Outcome) -> tuple[int, Outcome]:
         place = self._sent.popleft()[0]
-        if not spent:
+        if not self.is_spent:
             self._send()
         self._wait_for_next()
-        return place, outcome, spent
+        return place, outcome
 
     def _send(self) -> None:
         while self._unsent and len(self._sent) < _SENT_CALLS and sum(sent[3] for sent in self._sent) < _SENT_CHARS:

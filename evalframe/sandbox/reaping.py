@@ -7,29 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import signal
-import sys
 from typing import Any
-
-_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER = 4, 38, 36
-
-
-def harden() -> None:
-    """On Linux: orphans come to this process, no privilege can be gained, no process of the same user looks in."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    for option, value in ((_PR_SET_CHILD_SUBREAPER, 1), (_PR_SET_NO_NEW_PRIVS, 1), (_PR_SET_DUMPABLE, 0)):
-        if libc.prctl(option, value, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
-    for name in [name for name in sys.modules if name.split(".")[0] in ("ctypes", "_ctypes")]:
-        del sys.modules[name]
 
 
 def end_all(children: list[int]) -> None:
+    """End these children and all that came of them; for that, orphans must come to this process (``walls.harden``)."""
     for pid in children:
         _kill(os.killpg, pid)
         _kill(os.kill, pid)
@@ -67,16 +50,3 @@ def _own_children() -> list[int]:
 def _kill(send: Any, pid: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         send(pid, signal.SIGKILL)
-
-
-def limit(limits: dict[str, int]) -> None:
-    for name, value in limits.items():
-        kind = getattr(resource, f"RLIMIT_{name}", None)
-        if kind is None:
-            continue
-        try:
-            hard = resource.getrlimit(kind)[1]
-            wanted = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(kind, (wanted, wanted))
-        except (ValueError, OSError):  # macOS has limits that it does not let one set
-            continue

@@ -247,13 +247,14 @@ def grade(x):
             pass
     return 'returned'
 """
-    forged = ['["returned", 2, "forged", ""]', '["returned", 1, "forged", ""]', "[", "null", '["began", 1]',
+    forged = ['["returned", 2, "forged", ""]', '["returned", 0, "forged", ""]', "[", "null", '["began", 1]',
               '["ask", 1, 1, "responses_create", {"input": 1}]', '["up", {}]', '["broken", 1, 2, 3]',
               "[" * 100_000]  # fmt: skip
-    for text in forged:
-        first, _, last = outcomes(source, "plain", text, "plain", n_workers=1)
-        assert first == last == Returned("fine")
-    assert isinstance(outcomes(source, "plain", forged[0], n_workers=1)[1], Broken)
+    arguments = [argument for text in forged for argument in ("plain", text)]
+    found = outcomes(source, *arguments, "plain", n_workers=1)
+    assert found[0::2] == [Returned("fine")] * (len(forged) + 1)
+    assert isinstance(found[1], Broken)
+    assert not any("forged" in str(outcome) for outcome in found)
 
 
 def test_a_call_that_forks_does_not_answer_twice():
@@ -275,13 +276,18 @@ def test_files_begin_anew_in_each_chunk_also_those_that_are_hard_to_remove():
     source = """
 import os
 def grade(x):
-    os.makedirs(f"deep/{x}/er")
-    os.chmod(f"deep/{x}/er", 0)
+    os.makedirs(f"deep/{x}")
+    os.mkdir(f"deep/{x}/er", 0)
+    os.symlink("/", f"deep/{x}/root")
+    if x % 32 == 5:
+        for _ in range(1_500):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chdir(os.environ["TMPDIR"])
     return len(os.listdir("deep")) + len(os.listdir("."))
 """
-    assert outcomes(source, *range(2 * CHUNK_CALLS), n_workers=1) == [
-        Returned(2 + number % CHUNK_CALLS) for number in range(2 * CHUNK_CALLS)
-    ]
+    found = [outcome.value for outcome in outcomes(source, *range(3 * CHUNK_CALLS), n_workers=1)]  # type: ignore[union-attr]
+    assert found == [2 + number % CHUNK_CALLS + (number % CHUNK_CALLS >= 5) for number in range(3 * CHUNK_CALLS)]
 
 
 def test_random_is_seeded_by_the_call():
