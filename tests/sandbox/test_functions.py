@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -26,6 +30,7 @@ from evalframe.sandbox.functions import (
     TimedOut,
 )
 from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.scratch import remove_folder
 
 POLICY = Policy(allow_unsandboxed=True)
 LONG = 120.0  # seconds; no call of these tests needs it
@@ -568,6 +573,35 @@ def test_an_interrupt_of_the_caller_ends_everything():
         with pytest.raises(KeyboardInterrupt):
             list(functions.map(calls()))
         assert list(functions.map([Call((7,), LONG)])) == [Returned(7)]
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_caller_that_is_ended_leaves_no_process(number):
+    program = """
+from evalframe.sandbox.functions import Call, ForeignSource, FunctionPool
+from evalframe.sandbox.policy import Policy
+from evalframe.sandbox.scratch import remove_folder
+source = "import os\\ndef grade(x):\\n    while x: pass\\n    return [os.getpid(), os.getppid()]\\n"
+code = ForeignSource(source=source, name="grader.py", functions=("grade",))
+with FunctionPool(code, policy=Policy(allow_unsandboxed=True), n_workers=1) as functions:
+    for outcome in functions.map([Call((0,), 120.0), Call((1,), 120.0)]):
+        print(*outcome.value, flush=True)
+"""
+    caller = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": tempfile.gettempdir()},
+    )  # fmt: skip
+    with caller:
+        assert caller.stdout is not None
+        handles = [os.pidfd_open(int(pid)) for pid in caller.stdout.readline().split()]
+        caller.send_signal(number)
+        assert caller.wait(LONG) != 0
+    for handle in handles:
+        assert select.select([handle], [], [], LONG)[0], "a process goes on"
+        os.close(handle)
+    if number != signal.SIGINT:  # nobody is there to remove it
+        remove_folder(next(Path(tempfile.gettempdir()).glob("evalframe-*")))
 
 
 def test_outcomes_that_nobody_reads_end_their_workers():
