@@ -8,14 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from typing import Any
+from collections.abc import Callable
 
 
 def end_all(children: list[int]) -> None:
     """End these children and all that came of them; for that, orphans must come to this process (``walls.harden``)."""
     for pid in children:
-        _kill(os.killpg, pid)
-        _kill(os.kill, pid)
+        kill(os.killpg, pid)
+        kill(os.kill, pid)
     for _ in range(1000):  # a process that forks while it is killed leaves a child for the next round
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -23,7 +23,7 @@ def end_all(children: list[int]) -> None:
         except ChildProcessError:
             return
         for pid in _own_children():
-            _kill(os.kill, pid)
+            kill(os.kill, pid)
         try:
             os.waitpid(-1, 0)  # one was killed: it will come
         except ChildProcessError:
@@ -47,6 +47,7 @@ def _own_children() -> list[int]:
     return found
 
 
-def _kill(send: Any, pid: int) -> None:
+def kill(send: Callable[[int, int], None], pid: int) -> None:
+    """Send the signal that nothing can refuse, with ``os.kill`` or ``os.killpg``, to what may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         send(pid, signal.SIGKILL)

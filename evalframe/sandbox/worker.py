@@ -17,7 +17,6 @@ import gc
 import importlib
 import json
 import os
-import signal
 import sys
 import types
 from array import array
@@ -66,7 +65,7 @@ class _Worker:
         import _socket  # the C module alone: the library socket takes milliseconds to load
 
         self._socket = _socket
-        self._walls = importlib.import_module("inside.walls")
+        self._walls, self._reaping = importlib.import_module("inside.walls"), importlib.import_module("inside.reaping")
         self._candidate = importlib.import_module("inside.candidate")
         self._testing = importlib.import_module("inside.testing")
         self._line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, line)
@@ -187,52 +186,12 @@ class _Worker:
 
     def _end_all(self, children: list[int]) -> None:
         if self._held:
-            _kill(os.kill, -1)  # all that this process can see, without itself
+            self._reaping.kill(os.kill, -1)  # all that this process can see, without itself
             with contextlib.suppress(ChildProcessError):
                 while True:
                     os.waitpid(-1, 0)
             return
-        _end_tree(children)
-
-
-def _end_tree(children: list[int]) -> None:
-    for pid in children:
-        _kill(os.killpg, pid)
-        _kill(os.kill, pid)
-    for _ in range(1000):  # a process that forks while it is killed leaves a child for the next round
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        for pid in _own_children():
-            _kill(os.kill, pid)
-        try:
-            os.waitpid(-1, 0)  # one was killed: it will come
-        except ChildProcessError:
-            return
-
-
-def _own_children() -> list[int]:
-    own = str(os.getpid())
-    found = []
-    for entry in os.listdir("/proc") if os.path.isdir("/proc") else []:
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                # the name may hold blanks and brackets: the parent is the second field after the last bracket
-                parent = file.read().rpartition(b")")[2].split()[1].decode()
-        except OSError:  # it has ended
-            continue
-        if parent == own:
-            found.append(int(entry))
-    return found
-
-
-def _kill(send: Any, pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        send(pid, signal.SIGKILL)
+        self._reaping.end_all(children)
 
 
 def _close_all_but(keep: list[int]) -> None:
