@@ -34,6 +34,7 @@ from evalframe.sandbox.foreign import (
 )  # fmt: skip
 from evalframe.sandbox.function_process import FunctionProcess, installed_paths
 from evalframe.sandbox.lane import Lane, NoAnswer
+from evalframe.sandbox.launch import tasks_of_the_user
 from evalframe.sandbox.policy import Policy, require_walls
 
 RETURNED_BYTES = 10_000_000
@@ -41,6 +42,7 @@ MEMORY_BYTES = 4 * 1024**3
 LOAD_SECONDS = 120.0
 _AHEAD = 256  # calls a worker that may be done before the first that is not
 _OPEN_FILES = 256
+_THREADS = 256  # a worker; where no wall refuses processes, those count too
 _START_SECONDS = 120.0  # a machine under load may need long to start an interpreter; it is nobody's fault
 
 __all__ = [
@@ -71,7 +73,10 @@ class FunctionPool:
         require_walls(policy, what=source.name)
         self._source, self._n_workers = source, max(1, n_workers)
         self._load_seconds, self._returned_bytes = load_seconds, returned_bytes
-        self._rlimits = {"AS": memory_bytes, "FSIZE": policy.limits.code_file_bytes, "NOFILE": _OPEN_FILES, "CORE": 0}
+        self._rlimits = {
+            "AS": memory_bytes, "FSIZE": policy.limits.code_file_bytes, "NOFILE": _OPEN_FILES, "CORE": 0,
+            "NPROC": tasks_of_the_user() + _THREADS * self._n_workers,
+        }  # fmt: skip
         self._paths = installed_paths()
         self._lanes: list[Lane] = []
         self._signature: tuple[str, int] | None = None

@@ -96,7 +96,7 @@ def run_jobs(
     require_platform()
     n_workers = min(at_once or cores(), max(1, len(jobs)))
     interrupted = threading.Event()
-    processes = _tasks_of_the_user() + limits.code_processes * n_workers
+    processes = tasks_of_the_user() + limits.code_processes * n_workers
     must = must_hold(without=without)
     idle: list[WarmWorker] = []
 
@@ -136,7 +136,7 @@ def _raised() -> dict[str, bool]:
     """Which layers a worker has raised, by trying: once in this process."""
     held = dict.fromkeys(RAISED, False)
     with contextlib.suppress(SandboxError, OSError):  # where no worker starts nothing holds, and a run says why
-        worker = WarmWorker(DEFAULT_LIMITS, processes=_tasks_of_the_user() + DEFAULT_LIMITS.code_processes)
+        worker = WarmWorker(DEFAULT_LIMITS, processes=tasks_of_the_user() + DEFAULT_LIMITS.code_processes)
         try:
             held |= worker.probe()
         finally:
@@ -152,7 +152,7 @@ def _can_run() -> bool:
     return hasattr(os, "fork")
 
 
-def _tasks_of_the_user() -> int:
+def tasks_of_the_user() -> int:
     """Tasks of the user that executions run as: the kernel counts all of them against the limit of processes."""
     user = os.geteuid() or _NOBODY
     count = 0

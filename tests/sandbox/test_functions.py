@@ -327,6 +327,19 @@ def test_what_is_printed_is_kept_up_to_a_limit():
     assert outcome.stdout == "x" * 65_536 + "… (cut off here)"
 
 
+def test_limits_of_the_system_are_set():
+    source = """
+import resource
+def grade(x):
+    return [resource.getrlimit(getattr(resource, "RLIMIT_" + name)) for name in x]
+"""
+    [outcome] = outcomes(source, ["AS", "FSIZE", "NOFILE", "CORE", "NPROC"], memory_bytes=10**9)
+    assert isinstance(outcome, Returned)
+    *sizes, processes = outcome.value
+    assert sizes == [[10**9] * 2, [POLICY.limits.code_file_bytes] * 2, [256] * 2, [0, 0]]
+    assert 512 <= processes[0] == processes[1] < 10**6
+
+
 def test_the_environment_names_the_files_and_nothing_else(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_TOKEN", "do-not-tell")
     words = tmp_path / "words.txt"
