@@ -92,7 +92,7 @@ class Broken:
 
 Outcome = Returned | Raised | TimedOut | Broken
 
-_REMEDIES = {
+REMEDIES = {
     "does_not_compile": "correct the source",
     "no_function": "define it at the top level of the source",
     "fails_at_load": "what stands at the top level is run before any call: correct it, or move it into the function",
@@ -111,7 +111,7 @@ class SourceError(SandboxError):
 
     def __init__(self, name: str, *, rule: str, error_type: str, detail: str, traceback: str) -> None:
         self.rule, self.error_type, self.detail, self.traceback = rule, error_type, detail, traceback
-        fault = Fault(name, rule, f"{error_type}: {detail}", _REMEDIES[rule])
+        fault = Fault(name, rule, f"{error_type}: {detail}", REMEDIES[rule])
         super().__init__("\n".join(["foreign code can not be used", *traceback.splitlines()]), [fault])
 
 

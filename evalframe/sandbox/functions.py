@@ -143,7 +143,7 @@ class FunctionPool:
         while True:
             if len(self._outcomes) < _AHEAD * self._n_workers:
                 self._chunks += islice(chunks, max(0, self._n_workers - len(self._chunks)))
-                self._hand_out()
+            self._hand_out()
             held = time.monotonic()
             while place in self._outcomes:
                 yield self._outcomes.pop(place)

@@ -9,7 +9,17 @@ from collections import deque
 from typing import Any
 
 from evalframe.sandbox.asking import KINDS, Asking
-from evalframe.sandbox.foreign import Broken, Call, ForeignSource, Outcome, Raised, Returned, SourceError, TimedOut
+from evalframe.sandbox.foreign import (
+    REMEDIES,
+    Broken,
+    Call,
+    ForeignSource,
+    Outcome,
+    Raised,
+    Returned,
+    SourceError,
+    TimedOut,
+)
 from evalframe.sandbox.function_process import FunctionProcess
 
 _SENT_CALLS, _SENT_CHARS = 32, 256 * 1024  # on their way to a worker at once
@@ -90,7 +100,7 @@ class Lane:
                 if name not in self._source.functions:
                     raise NoAnswer
                 self.signature, self.moment = (name, takes), math.inf
-            case ["unfit", str(rule), str(error_type), str(detail), str(frames)] if self.is_up and not self._runs:
+            case ["unfit", str(rule), str(error_type), str(detail), str(frames)] if self._may_be_unfit(rule):
                 raise SourceError(self._source.name, rule=rule, error_type=error_type, detail=detail, traceback=frames)
             case ["began", int(place)] if self._is_at(place) and not self._runs:
                 self._run()
@@ -113,6 +123,9 @@ class Lane:
 
     def _is_at(self, place: int) -> bool:
         return bool(self._sent) and self._sent[0][0] == place
+
+    def _may_be_unfit(self, rule: str) -> bool:
+        return self.is_up and not self._runs and rule in REMEDIES
 
     def _is_done(self, place: int) -> bool:
         return self.signature is not None and (not self._sent or place < self._sent[0][0])

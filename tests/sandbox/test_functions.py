@@ -394,6 +394,9 @@ def test_the_context_is_passed_by_name_or_last(header):
         ("raise SystemExit", "fails_at_load", "SystemExit"),
         ("import os; os._exit(3)", "fails_at_load", "its process ended (exit 3)"),
         ("while True: pass", "fails_at_load", "running it took over 0.5 s"),
+        ("import os\ntold = b'[\"unfit\", \"other\", \"E\", \"\", \"\"]'\nfor n in range(3, 20):\n"
+         "    try: os.write(n, len(told).to_bytes(4, 'big') + told)\n    except OSError: pass",
+         "fails_at_load", "no answer"),
         ("import os\nfor n in range(20):\n    try: os.write(n, b'\\0\\0\\0\\1x')\n    except OSError: pass",
          "fails_at_load", "no answer"),
     ],
