@@ -1,1 +1,1 @@
-"""Foreign Python, run in processes of its own: generated code with its tests, and slow regexes."""
+"""Foreign Python, run in processes of its own: generated code with its tests, graders, preprocessors, slow regexes."""
