@@ -105,7 +105,9 @@ def _write_scores(folder: RunFolder, graded: Graded, *, n_segments: int, rows: p
     """Write the scores of each segment: those of graders, and of metrics for the tasks that have none."""
     mine = ~pl.col("task_id").is_in(sorted(graded.tasks))
     for segment in range(n_segments):
-        generations, answers = (folder.segment(name, segment) for name in ("generations", "answers"))
+        generations, answers = (
+            folder.segment(name, segment).collect(engine="in-memory") for name in ("generations", "answers")
+        )
         theirs = graded.scores.join(generations.select(CALL_KEY), on=CALL_KEY, how="semi")
         own = score_answers(answers.filter(mine), generations=generations.filter(mine), rows=rows, policy=policy)
         folder.write("scores", pl.concat([own, theirs]).sort(SCORES.key), segment=segment)

@@ -93,8 +93,11 @@ def check_graders(graders: Iterable[TaskGrader], *, policy: Policy) -> None:
     Raises:
         SandboxError: A text does not load, lacks its function, or may not run here.
     """
+    loaded = set()
     for grader in graders:
-        check_grader(grader, policy=policy)
+        if (what := (grader.grader.source, grader.is_batch)) not in loaded:  # tasks often share one
+            check_grader(grader, policy=policy)
+            loaded.add(what)
 
 
 def grade_run(
@@ -155,11 +158,14 @@ def _calls_of(folder: RunFolder, task_ids: Sequence[str]) -> int:
 
 
 def _segments(folder: RunFolder, task_id: str, n_segments: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    mine = pl.col("task_id") == task_id
     for segment in range(n_segments):
-        generations, answers = (folder.segment(name, segment) for name in ("generations", "answers"))
-        its = [frame.filter(pl.col("task_id") == task_id) for frame in (generations, answers)]
-        if its[0].height:
-            yield its[0], its[1]
+        if folder.segment("answers", segment).filter(mine).select(pl.len()).collect(engine="in-memory").item():
+            generations, answers = (
+                folder.segment(name, segment).filter(mine).collect(engine="in-memory")
+                for name in ("generations", "answers")
+            )
+            yield generations, answers
 
 
 def _warn(grader: TaskGrader, said: TaskGrades) -> None:
@@ -180,7 +186,7 @@ class KeptOutcomes:
 
     def __init__(self, folder: RunFolder, task_id: str) -> None:
         self._folder = folder
-        there = folder.kept().filter(pl.col("task_id") == task_id).select("digest", "outcome")
+        there = folder.kept(task_id).select("digest", "outcome")
         self._known: dict[str, str] = dict(there.iter_rows())
         self._new: list[tuple[Any, ...]] = []
 

@@ -184,11 +184,11 @@ class Run:
 
         return rescore(self, manifest=manifest, extract=extract, metrics=metrics, out=out, **options)
 
-    def regrade(self, *, out: Out = None, allow_unsandboxed: bool = False) -> Run:
+    def regrade(self, models: Any = None, *, out: Out = None, allow_unsandboxed: bool = False) -> Run:
         """Call graders again where they failed, as a new run: ``evalframe.regrading.regrade``."""
         from evalframe.regrading import regrade
 
-        return regrade(self, out=out, allow_unsandboxed=allow_unsandboxed)
+        return regrade(self, models, out=out, allow_unsandboxed=allow_unsandboxed)
 
     def rerun_failed(self, models: Any = None, *, out: Out = None, progress: bool = True) -> Run:
         """Call again what has no reply, as a new run: ``evalframe.extending.rerun_failed``."""

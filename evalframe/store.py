@@ -146,17 +146,18 @@ class RunFolder:
         scanned = self._scan(files, name, STORED[name])
         return self._with_graders_metrics(scanned) if name == "rows" else scanned
 
-    def segment(self, name: str, number: int) -> pl.DataFrame:
-        """Read one segment of a frame."""
-        file = self.path / name / f"{number:05d}.parquet"
-        return self._scan([file], name, SEGMENTED[name]).collect(engine="in-memory")
+    def segment(self, name: str, number: int) -> pl.LazyFrame:
+        """Open one segment of a frame."""
+        return self._scan([self.path / name / f"{number:05d}.parquet"], name, SEGMENTED[name])
 
-    def kept(self) -> pl.DataFrame:
-        """Read GRADED, what graders gave; empty where there was none."""
+    def kept(self, task_id: str | None = None) -> pl.DataFrame:
+        """Read GRADED, what graders gave, of all tasks or of one; empty where there was none."""
         files = sorted((self.path / KEPT).glob("[0-9]*.parquet"))
         if not files:
             return frames.empty(schemas.GRADED)
-        found = pl.concat(self._scan([file], KEPT, schemas.GRADED).collect(engine="in-memory") for file in files)
+        wanted = pl.lit(True) if task_id is None else pl.col("task_id") == task_id
+        scanned = self._scan(files, KEPT, schemas.GRADED)
+        found = scanned.filter(wanted).collect(engine="in-memory")
         return found.unique(schemas.GRADED.key, keep="last", maintain_order=True).sort(schemas.GRADED.key)
 
     def keep_graded(self, graded: pl.DataFrame) -> None:

@@ -341,6 +341,34 @@ def grade(sample, item, ctx):
     assert run.grades["grader_error_type"].to_list() == ["RuntimeError"] * 5
 
 
+class Judge:
+    model_id = "judge"
+
+    def __init__(self) -> None:
+        self.down = True
+
+    def generate(self, prompt: str, task: ef.TaskSpec) -> ef.Generation:
+        if self.down and prompt == "2":
+            raise ConnectionError("the judge sleeps")
+        return ef.Generation("0.5", raw=b"{}")
+
+
+def test_what_a_judge_failed_at_is_graded_again_with_the_judge_handed_in(graded, Counting) -> None:
+    source = """
+def grade(sample, item, ctx):
+    return float(ctx.responses_create(input=sample["output_text"])["output_text"])
+"""
+    judge = Judge()
+    options = {"judge_model": judge, "generation": {"max_retries": 0}}
+    with pytest.warns(GraderWarning, match="RuntimeError"):
+        run = graded(source, grader={"contract": "model_backed"}, model=Counting(), options=options)
+    assert scores_of(run, "score") == [0.5, None, 0.5, 0.5, 0.5, 0.5]
+    judge.down = False
+    assert scores_of(run.regrade([judge]), "score") == [0.5] * 6
+    with pytest.warns(SettingWarning, match="no judge_model"), pytest.warns(GraderWarning, match="1 of 6 calls"):
+        run.regrade()
+
+
 def test_more_models_and_other_runs_keep_their_grades(graded, suite, Counting) -> None:
     run = graded(MATCH, model=Counting())
     more = run.extend([Counting("n", wrong="1")])
