@@ -23,6 +23,8 @@ from evalframe.generate.calls import repeats_by_task
 from evalframe.graders import check_graders, graded_tasks, task_graders
 from evalframe.inlining import with_sources
 from evalframe.jsontext import clean, dumps, loads
+from evalframe.judging import check_judges, ids_of, judges_of
+from evalframe.manifest.generation import parse_generation
 from evalframe.manifest.suite import Suite, parse_suite
 from evalframe.manifest.version import WHOLE_TASK, differing_parts, file_ids, suite_version
 from evalframe.metrics.code import code_faults
@@ -61,6 +63,8 @@ def rescore(
     metrics: Any = None,
     graders: Any = None,
     confidence: Any = None,
+    judge_model: Any = None,
+    embedding_model: Any = None,
     files: Mapping[str, str | os.PathLike[str]] = NO_FILES,
     allow_unsandboxed: bool = False,
     out: str | os.PathLike[str] | bool | None = None,
@@ -78,6 +82,8 @@ def rescore(
             one, or to None for none. A task that had no grader is scored by the new one's ``metric_id``, where
             ``metrics`` names nothing else.
         confidence: Where confidences come from, as in a run; ``"adapter"``: from the adapter again. None: as before.
+        judge_model, embedding_model: What ``ctx`` of graders reaches, in any form of a model; one that was given as an
+            object is handed in again. None: as before. Their calls are paid for.
         files: ``file_id`` to path, for the manifest. A file that is not found counts as the one that the run read
             under the same id.
         allow_unsandboxed: Run generated code without walls but resource limits, where the run itself may not yet.
@@ -93,7 +99,9 @@ def rescore(
         SandboxError: A grader does not load, or may not run here.
         RunFolderError: The run is being written now, or the new folder holds something already.
     """
-    if all(given is None for given in (manifest, extract, metrics, graders, confidence)):
+    judges = {"judge_model": judge_model, "embedding_model": embedding_model}
+    judges = {role: model for role, model in judges.items() if model is not None}
+    if not judges and all(given is None for given in (manifest, extract, metrics, graders, confidence)):
         raise OptionError("rescore changes nothing: give manifest=, extract=, metrics=, graders= or confidence=")
     recalled = RunOptions.recall(run.record["options"])
     options = dataclasses.replace(
@@ -102,6 +110,7 @@ def rescore(
         out=out,
         allow_unsandboxed=allow_unsandboxed or recalled.allow_unsandboxed,
         confidence=recalled.confidence if confidence is None else confidence,
+        **judges,
     )
     faults = option_faults(options)
     faults += agreement_faults(run.rows, options)
@@ -122,13 +131,27 @@ def rescore(
     if faults := code_faults(definition.rows, limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
     check_sandbox(definition.rows, options=options, graded=graded_tasks(definition.manifest))
-    new = [task for task, part in definition.differing if part == "grader"]  # the others were loaded before
+    asked = _check_graders(run, definition, options, judges=judges)
+    return _scored(run, definition, options, asked=asked)
+
+
+def _check_graders(
+    run: Run, definition: _Definition, options: RunOptions, *, judges: Mapping[str, Any]
+) -> dict[str, str | None]:
+    """Refuse graders that do not load and judges that can not be called; gives the ids of the judges that are given."""
     found = task_graders(definition.manifest, definition.rows, record=definition.changes)
+    new = {task for task, part in definition.differing if part == "grader"}  # the others were loaded before
     check_graders([one for one in found if one.task_id in new], policy=sandbox_policy(options))
-    return _scored(run, definition, options)
+    touched = {one.task_id for one in found} if judges else {task for task, _ in definition.differing}
+    there = judges_of(options)
+    settings = parse_generation(run.record["generation"], limits=options.limits)
+    check_judges(
+        there, [one for one in found if one.task_id in touched], options=options, settings=settings, models=()
+    )  # fmt: skip
+    return {role: name for role, name in ids_of(there).items() if role in judges}
 
 
-def _scored(run: Run, definition: _Definition, options: RunOptions) -> Run:
+def _scored(run: Run, definition: _Definition, options: RunOptions, *, asked: Mapping[str, str | None]) -> Run:
     # a task may have another category now, or be left out: the repeats that it was called with stay
     options = dataclasses.replace(options, repeats=repeats_by_task(run.rows, options.repeats, of=definition.rows))
     told = [f"scored anew from run {run.record['run_id']}: {note}" for note in part_notes(definition.differing)]
@@ -138,7 +161,7 @@ def _scored(run: Run, definition: _Definition, options: RunOptions) -> Run:
         how="rescore",
         rows=definition.rows,
         manifest=definition.manifest,
-        changes={**definition.changes, "options": options.recorded()},
+        changes={**definition.changes, **asked, "options": options.recorded()},
         notes=[*told, *definition.notes],
         places=[None if kept.height == run.rows.height else kept],
         out=options.out,

@@ -178,7 +178,8 @@ class Run:
     ) -> Run:
         """Score the same replies by other definitions, as a new run: no call is made.
 
-        Options: ``confidence``, ``files``, ``graders``, ``allow_unsandboxed``; see ``evalframe.rescoring.rescore``.
+        Options: ``graders``, ``judge_model``, ``embedding_model``, ``confidence``, ``files``, ``allow_unsandboxed``; see
+        ``evalframe.rescoring.rescore``.
         """
         from evalframe.rescoring import rescore
 

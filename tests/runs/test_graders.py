@@ -363,6 +363,9 @@ def grade(sample, item, ctx):
     with pytest.warns(GraderWarning, match="RuntimeError"):
         run = graded(source, grader={"contract": "model_backed"}, model=Counting(), options=options)
     assert scores_of(run, "score") == [0.5, None, 0.5, 0.5, 0.5, 0.5]
+    better = Judge()
+    better.down, better.model_id = False, "better"
+    assert scores_of(run.rescore(judge_model=better), "score") == [0.5] * 6
     judge.down = False
     assert scores_of(run.regrade([judge]), "score") == [0.5] * 6
     with pytest.warns(SettingWarning, match="no judge_model"), pytest.warns(GraderWarning, match="1 of 6 calls"):
