@@ -178,7 +178,7 @@ class Run:
     ) -> Run:
         """Score the same replies by other definitions, as a new run: no call is made.
 
-        Options: ``graders``, ``judge_model``, ``embedding_model``, ``confidence``, ``files``, ``allow_unsandboxed``; see
+        Options: ``graders``, ``judge_model``, ``embedding_model``, ``confidence``, ``files``, ``allow_unsandboxed``:
         ``evalframe.rescoring.rescore``.
         """
         from evalframe.rescoring import rescore

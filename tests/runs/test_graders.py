@@ -172,6 +172,52 @@ def test_where_a_batch_value_is_no_mean_it_ranks_alone(graded) -> None:
     assert (board["mean_score"], board["mean_ci_lo"], board["n_scored"], board["n_samples"]) == (0.3, None, 5, 6)
 
 
+def test_a_batch_that_fails_is_an_error_of_each_of_its_samples(graded) -> None:
+    source = "def grade_batch(samples):\n    raise KeyError(len(samples))\n"
+    with pytest.warns(GraderWarning, match="failed on 5 of 5 calls; the first: KeyError: 5"):
+        run = graded(source, grader={"contract": "batch", "metric_id": "hit"})
+    assert run.scores.select("metric", "fate").rows() == [("hit", "grader_error")] * 5 + [("hit", "failed")]
+    (row,) = run.task_metrics.to_dicts()
+    assert (row["value"], row["source"], row["headline"], row["n_grader_error"], row["n_failed"]) == (
+        None, "aggregate", True, 5, 1,
+    )  # fmt: skip
+    assert run.leaderboard()["mean_score"].to_list() == [None]
+    assert run.failures().height == 6
+
+
+@pytest.mark.parametrize("contract", ["batch", "model_backed"])
+def test_a_batch_is_all_samples_of_a_model_and_repeat_whatever_the_segments(
+    suite, Counting, contract: str, recwarn: pytest.WarningsRecorder
+) -> None:
+    source = """
+def grade_batch(samples):
+    keys = {(s["model"], s["repeat"]) for s in samples}
+    assert len(keys) == 1, keys
+    indices = [s["sample_index"] for s in samples]
+    return [{"score": len(samples) / 10, "metadata": indices} for s in samples]
+"""
+    manifest = suite(metrics=[], grader={"source": source, "contract": contract})
+    options = OPTIONS | {"repeats": 2, "generation": {"temperature": 1}, "limits": ef.Limits(segment_rows=3)}
+    run = ef.run(manifest, [Counting("a"), Counting("b", fails="2")], out=False, **options)
+    assert run.record["n_segments"] > 2
+    assert run.scores.filter(model_id="a")["score"].to_list() == [0.6] * 12
+    told = run.grades.filter(model_id="b")["grader_metadata"].unique().to_list()
+    assert told == ["[0,1,3,4,5]"]
+    assert run.folder.kept().height == 4  # calls of the grader: two models, two repeats
+    assert run.leaderboard()["mean_score"].to_list() == [0.6, 0.5]
+
+
+def test_graded_and_ungraded_tasks_stand_side_by_side_in_every_segment(suite, Counting) -> None:
+    manifest = suite("graded", "plain", metrics=[{"id": "exact_match"}])
+    half = "def grade(sample, item):\n    return {'scores': {'exact_match': 0.5}}\n"
+    manifest["tasks"][0]["grader"] = {"source": half}
+    run = ef.run(manifest, [Counting(wrong="3")], out=False, limits=ef.Limits(segment_rows=4), **OPTIONS)
+    assert run.scores.filter(task_id="graded")["score"].to_list() == [0.5] * 6
+    assert run.scores.filter(task_id="plain")["score"].to_list() == [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]
+    assert run.grades["task_id"].unique().to_list() == ["graded"]
+    assert run.leaderboard()["mean_score"].to_list() == [pytest.approx((0.5 + 5 / 6) / 2)]
+
+
 def test_errors_cost_their_sample_alone_and_are_told(graded) -> None:
     source = """
 import os
