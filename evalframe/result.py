@@ -88,8 +88,9 @@ class Run:
     def samples(self) -> pl.DataFrame:
         """SAMPLES: all frames joined, one row a call."""
         return join_samples(
-            self.generations, answers=self.answers, scores=self.scores, rows=self.rows, run_id=self.record["run_id"]
-        )
+            self.generations, answers=self.answers, grades=self.grades, scores=self.scores, rows=self.rows,
+            run_id=self.record["run_id"],
+        )  # fmt: skip
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Open a stored frame lazily, or SAMPLES, of which only what is asked for is read.
@@ -98,9 +99,9 @@ class Run:
             UnknownNameError: Lists the frames.
         """
         if name == "samples":
-            generations, answers, rows = (self.folder.scan(part) for part in ("generations", "answers", "rows"))
-            run_id = self.record["run_id"]
-            return scan_samples(generations, answers=answers, scores=self.scores, rows=rows, run_id=run_id)
+            generations = self.folder.scan("generations")
+            parts = {part: self.folder.scan(part) for part in ("answers", "grades", "rows")}
+            return scan_samples(generations, **parts, scores=self.scores, run_id=self.record["run_id"])
         if name not in STORED:
             raise UnknownNameError(f"a run has no frame {name!r}; {suggestion(name, [*STORED, 'samples'])}")
         return self.folder.scan(name)

@@ -245,6 +245,8 @@ def grade(sample, item):
     assert "nan as score, which is no finite number" in second
     assert "set" in third
     assert "ended" in fourth
+    assert run.samples["grader_error_type"].to_list() == [*run.grades["grader_error_type"], None]
+    assert run.scan("samples").select("grader_status").collect().equals(run.samples.select("grader_status"))
     assert run.task_metrics["n_grader_error"].to_list() == [4]
     assert run.failures()["sample_id"].to_list() == ["q0", "q1", "q2", "q3", "q5"]
 
