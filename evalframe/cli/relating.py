@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from evalframe.cli import arguments as given
+from evalframe.cli import calling
 from evalframe.cli.answering import answering, chance, check_bar, interval, report
 from evalframe.cli.printing import markdown, say, shortened, show, show_json
 
@@ -18,10 +19,15 @@ def rescore(
     manifest: Annotated[str | None, typer.Option(help="A changed suite (.json).", metavar="FILE")] = None,
     extract: given.Extract = None,
     metric: given.Metric = None,
+    grader: Annotated[
+        str | None, typer.Option(help="A .py file with grade(sample, item) or grade_batch(samples).", metavar="FILE")
+    ] = None,
+    judge_model: calling.JudgeModel = None,
+    embedding_model: calling.EmbeddingModel = None,
     files: given.Files = None,
     out: given.Out = None,
     allow_unsandboxed: Annotated[
-        bool, typer.Option("--allow-unsandboxed", help="Run generated code without walls but resource limits.")
+        bool, typer.Option("--allow-unsandboxed", help="Run foreign code without walls but resource limits.")
     ] = False,
     fail_under: given.FailUnder = None,
     json: given.Json = False,
@@ -32,11 +38,17 @@ def rescore(
 
         check_bar(fail_under)
         definitions = given.data_options(None, None, extract, metric)
-        if manifest is not None:
-            definitions["manifest"] = manifest
+        others = {
+            "manifest": manifest,
+            "graders": grader,
+            "judge_model": judge_model,
+            "embedding_model": embedding_model,
+        }
+        definitions |= {option: value for option, value in others.items() if value is not None}
         if not definitions:
             raise OptionError(
-                "rescore: nothing says how to score anew; give --manifest FILE, --extract TYPE or --metric ID"
+                "rescore: nothing says how to score anew; give --manifest FILE, --extract TYPE, --metric ID or "
+                "--grader FILE"
             )
         done = given.run_of(name).rescore(
             **definitions, files=given.files_of(files), out=out, allow_unsandboxed=allow_unsandboxed

@@ -18,6 +18,7 @@ _WORDS = [
         (r"\bfiles=\{'([^']+)': '?PATH'?\}", r"--files \1=PATH"),
         (r"\brun\.rescore\((extract|manifest)=…\)", r"evalframe rescore RUN --\1 …"),
         (r"\brun\.rescore\(metrics=…\)", "evalframe rescore RUN --metric …"),
+        (r"\b(?:run\.)?rescore\(graders=…\)", "evalframe rescore RUN --grader …"),
         (r"\bcache=False", "--no-cache"),
         (r"\bcache=PATH", "--cache-path FILE"),
         (r'\bcache="refresh"', "--refresh-cache"),

@@ -177,6 +177,7 @@ def test_a_traceback_stands_below_its_fault_line_by_line(width: int | None) -> N
 def test_python_s_options_are_said_as_flags() -> None:
     for text, said in {
         "leave it out (run.rescore(extract=…) does), or give prompt= where": "evalframe rescore RUN --extract …",
+        "rescore(graders=…) takes other ones": "evalframe rescore RUN --grader … takes",
         'which are meant: models=("one of the first run", "one of the second")': "meant: --models A=B",
         "hand it in: files={'q.jsonl': 'PATH'}": "hand it in: --files q.jsonl=PATH",
         "pass limits=Limits(concurrency=64) to go higher": "give --limit concurrency=64 to go higher",

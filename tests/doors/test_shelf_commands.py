@@ -53,6 +53,17 @@ def test_runs_that_name_no_folder_are_found_by_id(command: Callable[..., Answer]
     assert len(json.loads(command("runs", "list", "--json").stdout)["runs"]) == 2
 
 
+def test_a_grader_scores_the_replies_of_a_run_anew(command: Callable[..., Answer], made: Path) -> None:
+    (made / "long.py").write_text("def grade(sample, item):\n    return len(sample['output_text']) > 1\n")
+    answer = command("rescore", made / "first", "--grader", made / "long.py", "--allow-unsandboxed", "--json")
+    assert answer.status == 0, answer
+    # a reply of which no answer was read is the grader's to score
+    assert json.loads(answer.stdout)["summary"]["fates"] == {"scored": 40}
+    missing = command("rescore", made / "first", "--grader", made / "none.py")
+    assert missing.status == 2
+    assert "there is no file" in missing.stderr
+
+
 def test_showing_a_run_says_what_is_not_scored_and_what_is_next(command: Callable[..., Answer], made: Path) -> None:
     shown = command("runs", "show", "first", "--in", made)
     assert shown.status == 0
@@ -167,6 +178,6 @@ def test_rescoring_takes_a_manifest_and_the_bar(command: Callable[..., Answer], 
     assert [row["model_id"] for row in again["leaderboard"]] == ["careful", "hasty"]
     nothing = command("rescore", made / "first")
     assert nothing.status == 2
-    assert "give --manifest FILE, --extract TYPE or --metric ID" in nothing.stderr
+    assert "give --manifest FILE, --extract TYPE, --metric ID or --grader FILE" in nothing.stderr
     wrong = command("rescore", made / "first", "--metric", "exactmatch")
     assert (wrong.status, "did you mean 'exact_match'" in wrong.stderr) == (2, True)
