@@ -11,6 +11,8 @@ from typing import Any
 import polars as pl
 
 from evalframe import prompts
+from evalframe.advice import FROM_CALLER, warn_of
+from evalframe.assembling import sandbox_policy
 from evalframe.data.files import FileStore
 from evalframe.data.tables import content_hash
 from evalframe.errors import (
@@ -31,6 +33,7 @@ from evalframe.manifest.version import file_ids, suite_version
 from evalframe.metrics.code import code_faults
 from evalframe.options import RunOptions
 from evalframe.registry import suggestion
+from evalframe.sandbox.policy import require_walls
 from evalframe.schemas import ROWS
 from evalframe.sources import DataSource, Source, SuiteSource, TaskSource
 
@@ -112,6 +115,9 @@ def _plan_suite(source: SuiteSource, options: RunOptions) -> Plan:
     suite, graders = with_sources(suite, files, limits=options.limits)
     named = {one["file_id"] for one in graders.values() if "file_id" in one}
     wanted = _wanted([task.id for task in suite.tasks], options)
+    if any(task.preprocess is not None for task in suite.tasks if task.id in wanted):
+        missing = require_walls(sandbox_policy(options), what="Python preprocessors")
+        warn_of(missing, stacklevel=FROM_CALLER + 2)  # through make_plan and here
     built: list[pl.DataFrame] = []
     faults: list[Fault] = []
     failed: dict[str, list[Fault]] = {}

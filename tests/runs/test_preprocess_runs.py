@@ -14,6 +14,7 @@ from evalframe.advice import SettingWarning
 from evalframe.errors import DatasetError, PreprocessError, SandboxError, VersionMismatch
 from evalframe.previewing import make_preview
 from evalframe.prompts import MissingFieldWarning
+from evalframe.sandbox import launch
 
 Suite = Callable[..., dict[str, Any]]
 BARE = {"out": False, "progress": False, "cache": False}
@@ -182,13 +183,27 @@ def test_a_task_that_is_not_chosen_is_not_prepared(suite: Suite, Counting: Any) 
     assert ef.run(manifest, Counting(), **OPTIONS, task_ids=["good"]).rows.height == 6
 
 
-def test_without_walls_nothing_of_it_runs_unless_that_is_accepted(
-    suite: Suite, Counting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("no_walls")
+def test_without_walls_nothing_of_it_runs_unless_that_is_accepted(suite: Suite, Counting: Any) -> None:
+    refused = "Python preprocessors would run here with no wall but resource limits.*allow_unsandboxed=True"
+    for skip in (False, True):  # it is no failed task that could be skipped
+        with pytest.raises(SandboxError, match=refused):
+            ef.run(suite(**ASKED), Counting(), **BARE, skip_failed_tasks=skip)
+    with pytest.raises(SandboxError, match="sandbox='strict' refuses to run Python preprocessors"):
+        ef.run(suite(**ASKED), Counting(), **OPTIONS, sandbox="strict")
+    manifest = suite("asked", "plain")
+    manifest["tasks"][0] |= ASKED
+    assert ef.run(manifest, Counting(), **BARE, task_ids=["plain"]).rows.height == 6
+
+
+def test_walls_that_are_missing_are_said_at_the_line_of_the_caller(
+    suite: Suite, Counting: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(SandboxError, match="allow_unsandboxed=True"):
+    there = ("no_new_privs", "rlimits", "seccomp", "non_root")
+    monkeypatch.setattr(launch, "_raised", lambda: {layer: layer in there for layer in launch.RAISED})
+    with pytest.warns(SettingWarning, match="Python preprocessors runs? with less than all walls: landlock") as caught:
         ef.run(suite(**ASKED), Counting(), **BARE)
-    with pytest.raises(SandboxError, match="allow_unsandboxed=True"):  # no failed task that could be skipped
-        ef.run(suite(**ASKED), Counting(), **BARE, skip_failed_tasks=True)
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_field_that_only_the_old_rows_have_is_told(suite: Suite, Counting: Any) -> None:
