@@ -10,8 +10,9 @@ from evalframe import prompts
 from evalframe.assembling import sandbox_policy
 from evalframe.data.files import FileStore
 from evalframe.data.local import read_records
-from evalframe.errors import DatasetError
-from evalframe.manifest.suite import Dataset, Preprocess, Task
+from evalframe.errors import DatasetError, Fault, ManifestError
+from evalframe.manifest.python import GRADE, TRANSFORM, source_faults
+from evalframe.manifest.suite import Dataset, Preprocess, Suite, Task
 from evalframe.options import RunOptions
 from evalframe.preprocessing import FEWSHOT_ROWS, Preprocessor
 
@@ -52,6 +53,35 @@ def task_records(
                 fewshot_records, fields=of_examples.fields, items=of_examples.items, what=FEWSHOT_ROWS
             )
     return records, fewshot_records
+
+
+def check_texts(suite: Suite, files: FileStore) -> list[Fault]:
+    """Look at the files of Python that a suite names, as a manifest's own texts are looked at; nothing of them is run.
+
+    Returns:
+        A fault for each that could not be looked at, because it is not there.
+
+    Raises:
+        ManifestError: A text does not compile or lacks its function; every fault is named.
+    """
+    faults: list[Fault] = []
+    unseen: list[Fault] = []
+    for index, task in enumerate(suite.tasks):
+        for part, owner, contracts in (("preprocess", task.preprocess, TRANSFORM), ("grader", task.grader, GRADE)):
+            if owner is None or owner.file_id is None or owner.contract not in contracts:
+                continue
+            where = f"tasks[{index}].{part}.file_id"
+            try:
+                path = files.resolve(owner.file_id)
+                text = python_text(path)
+            except DatasetError as error:
+                unseen.append(Fault(where, "not_seen", f"its text was not looked at: {error.message}"))
+                continue
+            place = f"{where} ({path.name})"
+            faults += source_faults(text, place, contracts[owner.contract], others=contracts)
+    if faults:
+        raise ManifestError.of(faults, what="the files of Python that the suite names")
+    return unseen
 
 
 def python_text(path: Path) -> str:

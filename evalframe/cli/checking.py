@@ -24,7 +24,8 @@ def validate(
 ) -> None:
     """Check a source; every fault is named with a remedy."""
     with answering(json):
-        from evalframe import datasource, planning, sources
+        from evalframe import datasource, loading, planning, sources
+        from evalframe.data.files import FileStore
         from evalframe.errors import TaskFileError
         from evalframe.options import RunOptions
 
@@ -44,8 +45,10 @@ def validate(
         else:
             valid = {"tasks": len(found.suite.tasks)}
             later = planning.unbuilt(found.suite)
-            for fault in later:
-                say(f"note: {fault}")
+            assert isinstance(found, sources.SuiteSource)  # only with prompt= it is data
+            store = FileStore(files=found.files, folder=found.folder)
+            for fault in [*later, *loading.check_texts(found.suite, store)]:
+                say(f"note: {in_shell_words(str(fault))}")
             valid |= {"not_run_by_this_version": len(later)}
         if json:
             show_json({"valid": True, **valid})
