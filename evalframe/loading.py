@@ -11,6 +11,7 @@ from evalframe.assembling import sandbox_policy
 from evalframe.data.files import FileStore
 from evalframe.data.local import read_records
 from evalframe.errors import DatasetError, Fault, ManifestError
+from evalframe.generate.progress import Stage
 from evalframe.manifest.python import GRADE, TRANSFORM, source_faults
 from evalframe.manifest.suite import Dataset, Preprocess, Suite, Task
 from evalframe.options import RunOptions
@@ -46,11 +47,15 @@ def task_records(
     # what the templates name may be there only afterwards: of the files rows alone are read
     records = _read(task.dataset, files, _WHOLE)
     fewshot_records = None if examples is None else _read(examples, files, _WHOLE)
-    with _preprocessor(task.preprocess, task, index, files, options) as preprocessor:
-        records = preprocessor.records(records, fields=own.fields, items=own.items)
+    total = records.height + (0 if fewshot_records is None else fewshot_records.height)
+    with (
+        _preprocessor(task.preprocess, task, index, files, options) as preprocessor,
+        Stage(f"preparing {task.id}", total, unit="row", show=options.progress) as stage,
+    ):
+        records = preprocessor.records(records, fields=own.fields, items=own.items, step=stage.step)
         if fewshot_records is not None:
             fewshot_records = preprocessor.records(
-                fewshot_records, fields=of_examples.fields, items=of_examples.items, what=FEWSHOT_ROWS
+                fewshot_records, fields=of_examples.fields, items=of_examples.items, what=FEWSHOT_ROWS, step=stage.step
             )
     return records, fewshot_records
 

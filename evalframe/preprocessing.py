@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -80,7 +80,13 @@ class Preprocessor:
         self._pool.__exit__(kind, error, traceback)
 
     def records(
-        self, records: pl.DataFrame, *, fields: Sequence[str] = (), items: Sequence[str] = (), what: str = ROWS
+        self,
+        records: pl.DataFrame,
+        *,
+        fields: Sequence[str] = (),
+        items: Sequence[str] = (),
+        what: str = ROWS,
+        step: Callable[[int], None] = lambda _: None,
     ) -> pl.DataFrame:
         """Transform the rows of a data set.
 
@@ -99,6 +105,7 @@ class Preprocessor:
             fields: Paths to take out as ``field.<path>``.
             items: Paths to take out as ``items.<path>``.
             what: Names the rows in faults: ``rows``, or ``fewshot rows``.
+            step: Is told how many more rows are through.
 
         Raises:
             PreprocessError: A call raised, timed out, or returned what is no row; or all rows are dropped, or there
@@ -112,7 +119,7 @@ class Preprocessor:
             return taken.columns.frame()
         take = self._take_batch if self._preprocess.contract == "batch" else self._take_rows
         try:
-            take(_Rows(records, what), taken)
+            take(_Rows(records, what), taken, step)
         except SourceError as error:
             detail = _with_traceback(_on_one_line(error.error_type, error.detail), error.traceback)
             remedies = [fault.remedy for fault in error.fault_records if isinstance(fault, Fault)]
@@ -124,20 +131,22 @@ class Preprocessor:
             raise PreprocessError.of(taken.faults, what="the preprocessor")
         return taken.columns.frame()
 
-    def _take_rows(self, rows: _Rows, taken: _Taken) -> None:
+    def _take_rows(self, rows: _Rows, taken: _Taken, step: Callable[[int], None]) -> None:
         calls = (self._call(row, seed=index) for index, row in enumerate(rows.parsed()))
         for index, outcome in enumerate(self._pool.map(calls)):
             if not taken.outcome(rows.place(index), outcome):
                 return
+            step(1)
         taken.faults += rows.faults
 
-    def _take_batch(self, rows: _Rows, taken: _Taken) -> None:
+    def _take_batch(self, rows: _Rows, taken: _Taken, step: Callable[[int], None]) -> None:
         parsed = list(rows.parsed())
         if rows.faults:
             taken.faults += rows.faults
             return
         for outcome in self._pool.map([self._call(parsed)]):
             taken.outcome(rows.what, outcome)
+        step(len(parsed))
 
     def _call(self, argument: Any, *, seed: int = 0) -> Call:
         return Call(arguments=(argument,), timeout_seconds=float(self._preprocess.timeout_seconds), seed=seed)

@@ -317,6 +317,16 @@ def children() -> Iterator[int]:
             yield int(entry.name)
 
 
+@pytest.mark.parametrize(("name", "contract"), [("transform", "row"), ("process_docs", "batch")])
+def test_rows_that_are_through_are_counted(name: str, contract: str) -> None:
+    text, steps = f"def {name}(x): return x", list[int]()
+    preprocess = Preprocess(source=text, contract=contract)
+    policy = Policy(allow_unsandboxed=True)
+    with Preprocessor(preprocess, text=text, name=NAME, files={}, policy=policy) as preprocessor:
+        preprocessor.records(records(THREE), step=steps.append)
+    assert sum(steps) == 3
+
+
 def test_no_rows_are_no_call(transformed: Transform) -> None:
     empty = pl.DataFrame(schema={"line_number": pl.Int64, "row": pl.String})
     text = "def transform(row): return row"

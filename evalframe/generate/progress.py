@@ -221,11 +221,12 @@ class _Pace:
 
 
 class Stage:
-    """Shows a stage that comes after the calls, while it lasts: a bar that goes away again, or few lines in a log.
+    """Shows a stage before or after the calls, while it lasts: a bar that goes away again, or few lines in a log.
 
     Args:
         what: What is done, as in ``scoring``.
         total: Calls it is done to.
+        unit: What it is done to, where that is no call.
         show: False shows nothing.
         stream: Where lines and bars go; default: standard error.
         clock: Seconds that only go up, for the pace of the lines.
@@ -236,28 +237,29 @@ class Stage:
         what: str,
         total: int,
         *,
+        unit: str = "call",
         show: bool = True,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what, self._total, self._done = what, total, 0
+        self._what, self._total, self._unit, self._done = what, total, unit, 0
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._last_time = clock()
         self._show = show and total >= (1 if self._stream.isatty() else LONG_STAGE)
-        self._bar = _bar(total, self._stream, unit="call", desc=what, leave=False) if self._show else None
+        self._bar = _bar(total, self._stream, unit=unit, desc=what, leave=False) if self._show else None
         if self._show and self._bar is None:
-            print(f"{what} {total} calls", file=self._stream, flush=True)
+            print(f"{what} {total} {unit}s", file=self._stream, flush=True)
 
     def step(self, n: int) -> None:
-        """Count calls that are through."""
+        """Count what is through."""
         self._done += n
         now = self._clock()
         if self._bar is not None:
             self._bar.update(n)
         elif self._show and self._done < self._total and now - self._last_time >= LINE_SECONDS:
             self._last_time = now
-            print(f"{self._what}: {self._done}/{self._total} calls", file=self._stream, flush=True)
+            print(f"{self._what}: {self._done}/{self._total} {self._unit}s", file=self._stream, flush=True)
 
     def __enter__(self) -> Stage:
         return self

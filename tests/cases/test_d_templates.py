@@ -6,14 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from evalframe.data.local import read_records
 from evalframe.errors import DatasetError
+from evalframe.manifest.records import Preprocess
 from evalframe.manifest.suite import parse_suite
 from evalframe.metrics import score
+from evalframe.preprocessing import Preprocessor
 from evalframe.prompts.assemble import needed_paths, suite_rows
 from evalframe.prompts.templates import MissingFieldWarning
+from evalframe.sandbox.policy import Policy
 
 
 @pytest.fixture
@@ -103,3 +107,12 @@ def test_C059_values_go_in_as_they_are(rows_of) -> None:
     assert rows["prompt"].to_list() == ["  Founded in 1931. \n\nYear:"]
     assert rows["targets"].to_list() == [[" 1931\n"]]
     assert score("exact_match", "1931", rows["targets"][0].to_list()) == 1.0
+
+
+def test_C059_trimming_is_a_preprocessor_that_says_so() -> None:
+    text = "def transform(row):\n    return {key: value.strip() for key, value in row.items()}\n"
+    line = {"line_number": [1], "row": ['{"passage":"  Founded in 1931. \\n","answer":" 1931\\n"}']}
+    policy = Policy(allow_unsandboxed=True)
+    with Preprocessor(Preprocess(source=text), text=text, name="trim.py", files={}, policy=policy) as preprocessor:
+        records = preprocessor.records(pl.DataFrame(line), fields=["passage", "answer"])
+    assert records.select("field.passage", "field.answer").row(0) == ("Founded in 1931.", "1931")

@@ -287,6 +287,9 @@ def test_a_stage_is_told_in_a_log_where_it_takes_its_time() -> None:
             now[0] += 20.0
             stage.step(1_000)
     assert stream.getvalue().splitlines() == ["scoring 3000 calls", "scoring: 2000/3000 calls"]
+    told = io.StringIO()
+    with Stage("preparing qa", 1_000, unit="row", stream=told):
+        assert told.getvalue() == "preparing qa 1000 rows\n"
     for total, show in ((999, True), (3_000, False), (0, True)):
         with Stage("scoring", total, show=show, stream=stream) as stage:
             stage.step(total)
