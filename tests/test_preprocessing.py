@@ -9,9 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalframe.data.columns import records_of
 from evalframe.errors import PreprocessError
+from evalframe.jsontext import dumps
 from evalframe.limits import Limits
 from evalframe.manifest.records import Preprocess
 from evalframe.preprocessing import FEWSHOT_ROWS, MOST_FAILED, Preprocessor
@@ -145,6 +148,39 @@ def test_a_number_that_python_can_not_hold_is_refused(number: str, contract: str
     faults = failed(f"def {name}(x): return x", ['{"a":1}', f'{{"a":[{number}]}}'], contract=contract)
     assert faults["where"].to_list() == ["rows[1] (line 2)"]
     assert faults["remedy"].to_list() == ["write this as text"]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@pytest.fixture(scope="module")
+def untouched() -> Iterator[Preprocessor]:
+    text = "def transform(row): return row"
+    policy = Policy(allow_unsandboxed=True)
+    with Preprocessor(Preprocess(source=text), text=text, name=NAME, files={}, policy=policy) as preprocessor:
+        yield preprocessor
+
+
+@given(st.lists(st.dictionaries(st.text(), VALUES, max_size=3), min_size=1, max_size=5))
+def test_what_is_not_touched_is_what_python_makes_of_it(untouched: Preprocessor, rows: list[dict[str, Any]]) -> None:
+    given_rows = records(rows)
+    expected = [dumps(json.loads(row)) for row in given_rows["row"]]
+    assert untouched.records(given_rows)["row"].to_list() == expected
+
+
+@pytest.mark.parametrize("depth", [50, 20_000])
+def test_deep_values_arrive_or_are_refused(depth: int) -> None:
+    text = (
+        f"def transform(row):\n    value = 1\n    for _ in range({depth}): value = [value]\n    return {{'v': value}}\n"
+    )
+    if depth < 100:
+        assert texts(text, [{}]) == [f'{{"v":{"[" * depth}1{"]" * depth}}}']
+    else:
+        assert "nested too deeply" in failed(text, [{}])["detail"][0]
 
 
 def test_columns_are_taken_out_of_the_new_rows() -> None:
