@@ -46,7 +46,7 @@ class RunOptions(Telling):
         seed: Of every interval and permutation.
         metadata: Of the run, kept in ``run.json``: text, numbers (numpy's and polars' too), times, lists, dicts.
         sandbox: ``auto`` or ``strict``.
-        allow_unsandboxed: Run generated code without walls but resource limits.
+        allow_unsandboxed: Run foreign code (generated, graders, preprocessors) without walls but resource limits.
         reasoning_tags: Names (``think``) or pairs of tags that hold reasoning in a reply's text; empty: none.
         sample_ids: ``auto``: the data's own id where every row has one; ``content``: a hash of the row.
         on_missing: What a template's field that is in no row does: ``warn`` or ``error``.

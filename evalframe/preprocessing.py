@@ -67,8 +67,8 @@ class Preprocessor:
         self._preprocess, self._name, self._limits = preprocess, name, policy.limits
         source = ForeignSource(source=text, name=name, functions=tuple(functions), files=files)
         # one call of a batch gives a whole data set
-        most = self._limits.preprocess_chars if preprocess.contract == "batch" else RETURNED_BYTES
-        self._pool = FunctionPool(source, policy=policy, n_workers=cores(), returned_bytes=most)
+        self._most = self._limits.preprocess_chars if preprocess.contract == "batch" else RETURNED_BYTES
+        self._pool = FunctionPool(source, policy=policy, n_workers=cores(), returned_bytes=self._most)
 
     def __enter__(self) -> Self:
         self._pool.__enter__()
@@ -114,7 +114,7 @@ class Preprocessor:
             SandboxError: The worker can not be used.
         """
         check(records, RECORDS)
-        taken = _Taken(RecordColumns(fields, items), self._limits, what)
+        taken = _Taken(RecordColumns(fields, items), self._limits, what, self._most)
         if records.is_empty():
             return taken.columns.frame()
         take = self._take_batch if self._preprocess.contract == "batch" else self._take_rows
@@ -181,6 +181,7 @@ class _Taken:
     columns: RecordColumns
     limits: Limits
     what: str
+    most_bytes: int  # of one call
     n_rows: int = 0
     n_chars: int = 0
     faults: list[Fault] = field(default_factory=list)
@@ -228,7 +229,8 @@ class _Taken:
             remedy = "make it faster, or give it longer in preprocess.timeout_seconds"
             return Fault(where, "timeout", f"did not return within {outcome.seconds:g} s", remedy)
         if isinstance(outcome, Broken):
-            return Fault(where, "broken", outcome.reason, RETURNS)
+            remedy = f"return plain JSON values, of one call up to {self.most_bytes:,} bytes of them"
+            return Fault(where, "broken", outcome.reason, remedy)
         detail = _on_one_line(outcome.error_type, outcome.message)
         if outcome.traceback not in self.shown:  # of many rows that fail alike one traceback says it
             self.shown.add(outcome.traceback)

@@ -172,11 +172,10 @@ def test_what_is_not_touched_is_what_python_makes_of_it(untouched: Preprocessor,
     assert untouched.records(given_rows)["row"].to_list() == expected
 
 
-@pytest.mark.parametrize("depth", [50, 20_000])
+@pytest.mark.parametrize("depth", [50, 600, 20_000])
 def test_deep_values_arrive_or_are_refused(depth: int) -> None:
-    text = (
-        f"def transform(row):\n    value = 1\n    for _ in range({depth}): value = [value]\n    return {{'v': value}}\n"
-    )
+    deep = f"value = 1\n    for _ in range({depth}): value = [value]"
+    text = f"def transform(row):\n    {deep}\n    return {{'v': value}}\n"
     if depth < 100:
         assert texts(text, [{}]) == [f'{{"v":{"[" * depth}1{"]" * depth}}}']
     else:
@@ -225,6 +224,7 @@ def test_what_is_no_json_or_too_much_is_refused(value: str, says: str) -> None:
     faults = failed(f"def transform(row): return {value}", [{"n": 1, "m": 2}] * 3)
     assert faults["where"].to_list() == ["rows[0] (line 1)"]
     assert says in faults["detail"][0]
+    assert faults["remedy"].to_list() == ["return plain JSON values, of one call up to 10,000,000 bytes of them"]
 
 
 def test_an_exception_is_told_with_the_users_own_frames() -> None:
