@@ -132,15 +132,23 @@ def run_jobs(
 
 
 @functools.cache
+def try_walls() -> dict[str, bool]:
+    """Tell which layers a worker has raised, by trying: once in this process, and again where none started.
+
+    Raises:
+        SandboxError: No worker starts, with its own words.
+    """
+    worker = WarmWorker(DEFAULT_LIMITS, processes=tasks_of_the_user() + DEFAULT_LIMITS.code_processes)
+    try:
+        return worker.probe()
+    finally:
+        worker.close()
+
+
 def _raised() -> dict[str, bool]:
-    """Which layers a worker has raised, by trying: once in this process."""
     held = dict.fromkeys(RAISED, False)
     with contextlib.suppress(SandboxError, OSError):  # where no worker starts nothing holds, and a run says why
-        worker = WarmWorker(DEFAULT_LIMITS, processes=tasks_of_the_user() + DEFAULT_LIMITS.code_processes)
-        try:
-            held |= worker.probe()
-        finally:
-            worker.close()
+        held |= try_walls()
     return held
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from evalframe.errors import SandboxError
 from evalframe.limits import DEFAULT_LIMITS, Limits
-from evalframe.sandbox.launch import WALLS, layers, missing_layers, require_platform
+from evalframe.sandbox.launch import WALLS, layers, missing_layers, require_platform, try_walls
 
 _WHAT_IT_COULD_DO = {
     "landlock": "read and write the files of this user",
@@ -52,10 +52,12 @@ def require_walls(policy: Policy, *, what: str = "foreign code") -> list[str]:
 
     Raises:
         SandboxError: ``strict``, and a wall is missing; or no wall but rlimits, and ``allow_unsandboxed`` is not set;
-            or Windows. It says what is missing and what to do.
+            or no worker starts; or Windows. It says what is missing and what to do.
     """
     require_platform()
     missing = missing_layers()
+    if "rlimits" in missing:
+        try_walls()  # where no worker starts it says why
     lacking = [wall for wall in WALLS if wall in missing]
     if policy.sandbox == "strict":
         if lacking:

@@ -42,6 +42,9 @@ class WarmWorker:
         processes: How many tasks the user of the executions may have.
         must: Layers that have to hold in each process, or it does not start.
         without: Layers to leave out.
+
+    Raises:
+        SandboxError: Python can not be started.
     """
 
     def __init__(
@@ -52,11 +55,18 @@ class WarmWorker:
         self._received = b""
         settings = json.dumps({"must": list(must), "without": list(without)})
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, *_FLAGS, str(_WORKER), str(theirs.fileno()), settings], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_ENVIRONMENT, cwd="/",
-                pass_fds=(theirs.fileno(),), start_new_session=True,
-            )  # fmt: skip
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, *_FLAGS, str(_WORKER), str(theirs.fileno()), settings], stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_ENVIRONMENT, cwd="/",
+                    pass_fds=(theirs.fileno(),), start_new_session=True,
+                )  # fmt: skip
+            except OSError as error:
+                self._line.close()
+                raise SandboxError(
+                    f"a sandbox worker did not start: {error}; see that {sys.executable} runs, and that this user may "
+                    "start more processes"
+                ) from error
         self.is_alive = True
 
     def execute(self, job: Job, interrupted: threading.Event) -> Report:

@@ -133,6 +133,12 @@ def test_a_worker_that_does_not_start_is_said_with_its_own_words(monkeypatch, tm
         run_code([TASK, TASK], policy=Policy(allow_unsandboxed=True))
 
 
+def test_a_python_that_can_not_be_started_is_named(monkeypatch):
+    monkeypatch.setattr(warm.sys, "executable", "/nowhere/python")
+    with pytest.raises(SandboxError, match=r"did not start: .*see that /nowhere/python runs"):
+        run_code([TASK], policy=Policy(allow_unsandboxed=True))
+
+
 def test_a_worker_in_which_a_wall_fails_that_should_hold_does_not_start(monkeypatch):
     monkeypatch.setattr(launch, "must_hold", lambda **_: ["rlimits", "moat"])
     with pytest.raises(SandboxError, match=r"(?s)a sandbox worker did not start: .*could not raise moat"):
@@ -151,5 +157,9 @@ def test_where_no_worker_starts_no_wall_holds(monkeypatch, tmp_path):
     broken = tmp_path / "worker.py"
     broken.write_text("raise RuntimeError('no such machine')\n")
     monkeypatch.setattr(warm, "_WORKER", broken)
-    monkeypatch.setattr(launch, "_raised", launch._raised.__wrapped__)
+    launch.try_walls.cache_clear()
     assert not any(layers()[name] for name in launch.RAISED)
+    with pytest.raises(SandboxError, match=r"(?s)did not start: .*no such machine"):
+        require_walls(Policy())
+    monkeypatch.undo()
+    assert layers()["rlimits"]  # a worker that did not start once is no answer for good
