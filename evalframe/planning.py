@@ -25,6 +25,7 @@ from evalframe.errors import (
     TaskFileError,
 )
 from evalframe.frames import check, empty
+from evalframe.graders import graded_tasks, rows_without
 from evalframe.inlining import with_sources
 from evalframe.loading import task_records
 from evalframe.manifest.suite import Suite, Task
@@ -79,7 +80,7 @@ def make_plan(source: Source, *, options: RunOptions) -> Plan:
         plan = _plan_tasks(source, options)
     else:
         plan = _plan_data(source, options) if isinstance(source, DataSource) else _plan_suite(source, options)
-    if faults := code_faults(plan.rows, limits=options.limits):
+    if faults := code_faults(rows_without(plan.rows, graded_tasks(plan.manifest)), limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
     return plan
 

@@ -20,7 +20,7 @@ from evalframe.errors import DatasetError, Fault, ManifestError, OptionError
 from evalframe.feasibility import agreement_faults
 from evalframe.frames import check, listed
 from evalframe.generate.calls import repeats_by_task
-from evalframe.graders import check_graders, graded_tasks, task_graders
+from evalframe.graders import check_graders, graded_tasks, rows_without, task_graders
 from evalframe.inlining import with_sources
 from evalframe.jsontext import clean, dumps, loads
 from evalframe.judging import check_judges, ids_of, judges_of
@@ -128,9 +128,10 @@ def rescore(
         raise OptionError(f"this run is one of a task file, which has no {what}; give extract= or metrics=")
     else:
         definition = _of_tasks(run, extractions, choices)
-    if faults := code_faults(definition.rows, limits=options.limits):
+    graded = graded_tasks(definition.manifest)
+    if faults := code_faults(rows_without(definition.rows, graded), limits=options.limits):
         raise DatasetError.of(faults, what="the code tasks")
-    check_sandbox(definition.rows, options=options, graded=graded_tasks(definition.manifest))
+    check_sandbox(definition.rows, options=options, graded=graded)
     asked = _check_graders(run, definition, options, judges=judges)
     return _scored(run, definition, options, asked=asked)
 

@@ -127,6 +127,12 @@ def grade_batch(samples):
 """
 
 
+def test_a_grader_may_name_its_score_as_the_metric_that_runs_code(graded) -> None:
+    half = "def grade(sample, item):\n    return 0.5\n"
+    run = graded(half, grader={"metric_id": "code_exec"}, target_template="no Python: {{answer}}")
+    assert scores_of(run, "code_exec") == [0.5] * 5 + [None]
+
+
 def test_a_batch_grader_may_give_metrics_alone(graded) -> None:
     run = graded(
         BATCH, grader={"contract": "batch"}, options={"repeats": {"sums": 2}, "generation": {"temperature": 1}}
