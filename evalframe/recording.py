@@ -66,6 +66,17 @@ def model_entry(model: Model, settings: GenerationSettings) -> dict[str, Any]:
     }
 
 
+def moved_models(record: Mapping[str, Any], models: Sequence[Model]) -> list[str]:
+    """Say which models go on at another address than the run began with: a reader of its figures must know."""
+    before = {entry["model_id"]: entry.get("endpoint") for entry in record["models"]}
+    now_at = {model.adapter.model_id: getattr(model.adapter, "endpoint", None) for model in models}
+    return [
+        f"{name}: from {now()} on it was called at {there or 'no address'}, before at {before[name] or 'no address'}"
+        for name, there in now_at.items()
+        if there != before.get(name, there)
+    ]
+
+
 def environment() -> dict[str, Any]:
     """Name what a run is made with: versions and platform."""
     return {

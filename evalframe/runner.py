@@ -20,7 +20,7 @@ from evalframe.manifest.generation import parse_generation
 from evalframe.models import resolve_models
 from evalframe.options import RunOptions
 from evalframe.planning import make_plan
-from evalframe.recording import begin_run, check_journal, check_unchanged, model_ids
+from evalframe.recording import begin_run, check_journal, check_unchanged, model_ids, moved_models
 from evalframe.result import Run
 from evalframe.sources import TaskSource
 from evalframe.store import RunFolder
@@ -149,6 +149,10 @@ def resume(
     if changed:
         with folder.locked():
             folder.update_record(options={**record["options"], **changed}, cap_reached=False)
+    if moved := moved_models(record, again):
+        warn_of(moved)
+        with folder.locked():
+            folder.update_record(notes=[*record.get("notes", ()), *moved])
     return execute(folder, again, options, settings)
 
 

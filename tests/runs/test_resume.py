@@ -174,3 +174,15 @@ def test_a_call_that_failed_by_itself_is_not_called_again(tmp_path: Path) -> Non
         assert server.stats()["requests"] == 6
     with Journal.open(tmp_path / "run" / "journal.sqlite") as journal:
         assert dict(journal.counts().select("status", "n").iter_rows()) == {"completed": 3, "failed": 3}
+
+
+def test_a_model_that_goes_on_at_another_address_is_told(scripted: ScriptedServer, tmp_path: Path) -> None:
+    source = [{"q": f"{i} + 1", "a": str(i + 1)} for i in range(4)]
+    ask = {"prompt": "{{q}}", "targets": "a", "extract": "number", "metrics": ["numeric_match"], "progress": False}
+    nowhere = {"model": "openai-compatible/m@http://127.0.0.1:9/v1", "generation": {"max_retries": 0}}
+    with pytest.warns(UserWarning, match="given up"):
+        ef.run(source, nowhere, out=tmp_path / "run", **ask)
+    with pytest.warns(UserWarning, match="on it was called at"):
+        run = ef.resume(tmp_path / "run", f"openai-compatible/m@{scripted.url}", progress=False)
+    assert run.generations["status"].unique().to_list() == ["completed"]
+    assert any(f"called at {scripted.url}, before at http://127.0.0.1:9/v1" in note for note in run.record["notes"])
