@@ -16,6 +16,7 @@ MOST_BYTES = 256 * 1024 * 1024  # of one reply
 MOST_HEAD_BYTES = 256 * 1024
 _AT_ONCE = 65_536
 _NO_BODY = {204, 304}
+_TOO_LONG = f"the headers of the reply are longer than {MOST_HEAD_BYTES:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,10 @@ class _Incoming:
             if not b"HTTP/1.".startswith(data[:7]):
                 raise NoReply(_no_http(data))
             if len(data) > MOST_HEAD_BYTES:
-                raise NoReply(f"the headers of the reply are longer than {MOST_HEAD_BYTES:,} bytes")
+                raise NoReply(_TOO_LONG)
             data += self._more("the reply ended within its headers")
+        if max(end, other if end < 0 else 0) > MOST_HEAD_BYTES:  # its end came with the piece that was too much
+            raise NoReply(_TOO_LONG)
         if end < 0:
             end, self.left = other, bytearray(data[other + 2 :])
         else:

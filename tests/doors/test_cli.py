@@ -102,7 +102,6 @@ def test_json_is_one_envelope_at_every_status(tmp_path: Path) -> None:
         (["run", "fixtures/suite.json", "-m", "replay/fixtures/questions.jsonl"], "models[0]: stored outputs of"),
         (["run", "fixtures/suite.json", "fixtures/tasks.jsonl", "-m", "mock/noisy"], "one suite alone"),
         (["run", "README.md", "-m", "mock/noisy"], "is no source by its name; give a suite (.json)"),
-        (["run", "fixtures/tasks.jsonl", "-m", "mock/noisy"], "pass --allow-unsandboxed to accept that"),
         (["validate", "fixtures/tasks_bad.jsonl"], "fixtures/tasks_bad.jsonl:1"),
         (["resume", "nowhere-at-all"], "holds no run"),
         (["files", "add", "nowhere.jsonl"], "nowhere.jsonl"),
