@@ -153,3 +153,22 @@ def test_the_cap_of_dollars_counts_judges(judged) -> None:
         )  # fmt: skip
     assert len(judge.asked) == 2
     assert run.grades.filter(pl.col("grader_status") == "graded").height == 2
+
+
+def test_a_judge_behind_a_server_that_throttles_costs_no_grader_its_time(judged, scripted, tmp_path) -> None:
+    throttled = {"match": "Is it right", "steps": [{"status": 429, "retry_after": 2}, {"text": "yes"}]}
+    scripted.script(rules=[throttled])
+    run = ef.run(
+        judged(timeout_seconds=1), ef.from_callable("five", lambda prompt: f"5 to {prompt}"), concurrency=4,
+        judge_model=f"openai-compatible/judge@{scripted.url}", cache=tmp_path / "replies.sqlite", **OPTIONS,
+    )  # fmt: skip
+    assert run.grades["grader_status"].unique().to_list() == ["graded"]
+    assert run.scores["score"].to_list() == [1.0] * run.rows.height
+    assert run.judge_calls["attempts"].to_list() == [2] * run.rows.height
+    asked = scripted.stats()["requests"]
+    again = ef.run(
+        judged(timeout_seconds=1), ef.from_callable("five", lambda prompt: f"5 to {prompt}"),
+        judge_model=f"openai-compatible/judge@{scripted.url}", cache=tmp_path / "replies.sqlite", **OPTIONS,
+    )  # fmt: skip
+    assert again.judge_calls["cached"].to_list() == [True] * run.rows.height
+    assert scripted.stats()["requests"] == asked
